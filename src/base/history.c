@@ -32,8 +32,17 @@ void history_free(struct history *h) {
     memset(h, 0, sizeof *h);
 }
 
+static bool holds(const struct history *h, uint32_t i, uint64_t at) {
+    return h->intervals[i].begin <= at &&
+           (i + 1 == h->interval_count || h->intervals[i + 1].begin > at);
+}
+
 /* Index of the interval that holds `at`. */
-static uint32_t find(const struct history *h, uint64_t at) {
+static uint32_t find(struct history *h, uint64_t at) {
+    uint32_t first = h->near > 1 ? h->near - 2 : 0;
+    for (uint32_t i = first; i < first + 5 && i < h->interval_count; i++)
+        if (holds(h, i, at))
+            return h->near = i;
     uint32_t low = 0, high = h->interval_count; /* begin[low] <= at, begin[high] > at */
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
@@ -42,7 +51,7 @@ static uint32_t find(const struct history *h, uint64_t at) {
         else
             high = middle;
     }
-    return low;
+    return h->near = low;
 }
 
 static uint32_t reader_new(struct history *h) {
@@ -143,7 +152,8 @@ static bool report(const struct history *h, uint32_t i, bool write, history_conf
 }
 
 /* One written interval takes the place of those from first to before last. */
-static void replace(struct history *h, uint32_t first, uint32_t last, struct history_access access) {
+static void replace(struct history *h, uint32_t first, uint32_t last,
+                    struct history_access access) {
     for (uint32_t i = first; i < last; i++)
         readers_drop(h, h->intervals[i].readers);
     h->intervals[first].writer = access;

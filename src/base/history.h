@@ -1,13 +1,12 @@
 /*
- * Who last touched which range of one buffer: the structure behind the plan's waits, their proof and
- * the emulator's race checker.
- * Owns intervals and reader lists of one buffer. Never knows what orders two accesses: it reports the
- * earlier accesses that conflict and lets its user judge.
+ * Who last touched which range of one buffer: the structure behind the plan's waits, their proof
+ * and the emulator's race checker. Owns intervals and reader lists of one buffer. Never knows what
+ * orders two accesses: it reports the earlier accesses that conflict and lets its user judge.
  *
- * Invariant: the intervals are disjoint, sorted, and cover [0, UINT64_MAX); each holds its last writer
- * (or none) and, for every lane, the latest access that read it since that write. So an access that is
- * ordered after all that history_access() reports for it is ordered after every earlier conflicting
- * access, provided that those were themselves ordered when they were recorded.
+ * Invariant: the intervals are disjoint, sorted, and cover [0, UINT64_MAX); each holds its last
+ * writer (or none) and, for every lane, the latest access that read it since that write. So an
+ * access that is ordered after all that history_access() reports for it is ordered after every
+ * earlier conflicting access, provided that those were themselves ordered when they were recorded.
  */
 #ifndef RINGLET_BASE_HISTORY_H
 #define RINGLET_BASE_HISTORY_H
@@ -21,12 +20,13 @@ struct history_reader;
 struct history {
     struct history_interval *intervals;
     uint32_t interval_count, interval_capacity;
+    uint32_t near; /* where the last search ended: the next one is often beside it */
     struct history_reader *readers; /* pool of list nodes */
     uint32_t reader_capacity, reader_free;
 };
 
-/* An access: an id and the lane it belongs to, both the user's. Accesses of one lane are ordered among
- * themselves; ids below HISTORY_NONE. */
+/* An access: an id and the lane it belongs to, both the user's. Accesses of one lane are ordered
+ * among themselves; ids below HISTORY_NONE. */
 #define HISTORY_NONE UINT32_MAX
 struct history_access {
     uint32_t id;
@@ -42,15 +42,16 @@ typedef bool history_conflict(void *context, struct history_access earlier, bool
 bool history_init(struct history *history);
 void history_free(struct history *history);
 
-/* Cuts at `at`, so that later accesses ending there split nothing: in ascending order this is O(1) a cut
- * and makes what follows cheaper. Changes no answer. False when out of memory. */
+/* Cuts at `at`, so that later accesses ending there split nothing: in ascending order this is O(1)
+ * a cut and makes what follows cheaper. Changes no answer. False when out of memory. */
 bool history_cut(struct history *history, uint64_t at);
 
 enum history_result { HISTORY_OK, HISTORY_STOPPED, HISTORY_OUT_OF_MEMORY };
 
 /* Reports the accesses that conflict with an access of [begin, end) (a read conflicts with the last
- * write; a write with the readers since, or where there are none with the last write) and records it.
- * conflict may be NULL. An empty range does nothing. When stopped, the access is not recorded. */
+ * write; a write with the readers since, or where there are none with the last write) and records
+ * it. conflict may be NULL. An empty range does nothing. When stopped, the access is not recorded.
+ */
 enum history_result history_access(struct history *history, uint64_t begin, uint64_t end,
                                    struct history_access access, bool write,
                                    history_conflict *conflict, void *context);

@@ -32,6 +32,7 @@ const char *plan_algorithm_name(enum plan_algorithm algorithm);    /* "ring", "h
 
 enum plan_buffer { PLAN_SEND, PLAN_RECV, PLAN_SCRATCH, PLAN_HOST };
 enum { PLAN_BUFFERS = 4 };
+const char *plan_buffer_name(uint32_t buffer); /* "SCRATCH"; "?" for an unknown one */
 
 struct plan_ref { /* a place in a named buffer */
     uint64_t offset; /* elements */
@@ -121,6 +122,10 @@ enum { PLAN_EXACT_RANKS_MAX = 64 };
 ringlet_status plan_build(struct plan **out, const struct plan_spec *spec);
 void plan_free(struct plan *plan);
 
+/* Whether two specs make the same plan; a deep copy (false when out of memory, *to then empty), and the end
+ * of one. */
+bool plan_spec_copy(struct plan_spec *to, const struct plan_spec *from);
+void plan_spec_free(struct plan_spec *spec);
 bool plan_spec_equal(const struct plan_spec *a, const struct plan_spec *b);
 
 /* Elements that a rank's buffer holds under the contract (SEND, RECV), or that the plan uses (SCRATCH,
