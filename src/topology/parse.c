@@ -281,7 +281,7 @@ static ringlet_status read_row(struct parser *p, struct column *row) {
 static ringlet_status read_line(struct parser *p) {
     struct word first, second;
     struct cell cell;
-    struct column *row;
+    struct column *row = NULL;
     uint32_t gpu, other;
     if (!next_word(p, &first) || !word_gpu(p, first, &gpu))
         return RINGLET_OK;
