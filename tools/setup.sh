@@ -76,12 +76,12 @@ need() {
 configure() {
     local folder=$1 compiler=$2
     shift 2
-    local way state=()
+    local way
     way="$compiler $("$compiler" -dumpfullversion -dumpversion) $(command -v nvcc || echo no nvcc) $*"
     if [ -f "$folder/build.ninja" ] && [ "$(cat "$folder/way" 2>/dev/null)" = "$way" ]; then
         return 0
     fi
-    [ ! -e "$folder/meson-private" ] || state=(--wipe)
-    mkdir -p "$folder"
-    CC=$compiler meson setup "${state[@]}" "$folder" "$@" && echo "$way" >"$folder/way"
+    # Anew, since meson can neither go on from nor wipe a folder whose first configuration failed.
+    rm -rf "$folder"
+    CC=$compiler meson setup "$folder" "$@" && echo "$way" >"$folder/way"
 }
