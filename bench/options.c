@@ -1,0 +1,349 @@
+#include "options.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One parse under way. */
+struct parse {
+    const struct options_command *command;
+    int argc, at; /* at: the argument being read */
+    char **argv;
+    char *settings;
+    FILE *err;
+};
+
+static enum options_result fail(const struct parse *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static enum options_result fail(const struct parse *p, const char *format, ...) {
+    va_list arguments;
+    fprintf(p->err, "%s: ", p->command->name);
+    va_start(arguments, format);
+    vfprintf(p->err, format, arguments);
+    va_end(arguments);
+    fprintf(p->err, "\ntry '%s --help'\n", p->command->name);
+    return OPTIONS_ERROR;
+}
+
+enum { NEAREST_MAX = 40 };
+
+static size_t smaller(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* Edits from one word to the other: insert, delete, replace, swap neighbours; words are cut at
+ * NEAREST_MAX. */
+static size_t distance(const char *a, const char *b) {
+    static const size_t wide = NEAREST_MAX;
+    size_t rows[3][NEAREST_MAX + 1], n = smaller(strlen(a), wide), m = smaller(strlen(b), wide);
+    for (size_t j = 0; j <= m; j++)
+        rows[0][j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        size_t *now = rows[i % 3], *above = rows[(i + 2) % 3], *second = rows[(i + 1) % 3];
+        now[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            now[j] =
+                smaller(smaller(above[j], now[j - 1]) + 1, above[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                now[j] = smaller(now[j], second[j - 2] + 1);
+        }
+    }
+    return rows[n % 3][m];
+}
+
+size_t options_nearest(const char *word, const char *const *names, size_t count) {
+    size_t best = 0, best_score = SIZE_MAX, length = strlen(word);
+    for (size_t i = 0; i < count; i++) {
+        /* A word cut short is nearer to what it begins than to something as short as itself. */
+        bool begins = length >= 2 && !strncmp(word, names[i], length);
+        size_t score = begins ? 1 : 2 * distance(word, names[i]);
+        if (score < best_score)
+            best = i, best_score = score;
+    }
+    return best;
+}
+
+/* Digits, then a suffix if one is allowed; false for anything else and above 2^64-2. */
+static bool read_number(const char *text, bool size, uint64_t *out) {
+    static const char units[] = "KMGT";
+    uint64_t number;
+    char *end;
+    if (*text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    number = strtoull(text, &end, 10);
+    if (errno || number == OPTIONS_UNSET)
+        return false;
+    if (size && *end) {
+        const char *unit = strchr(units, *end >= 'a' ? *end - 'a' + 'A' : *end);
+        if (unit) {
+            unsigned shift = 10 * (unsigned)(unit - units + 1);
+            if (number > UINT64_MAX >> shift)
+                return false;
+            number <<= shift;
+            end++;
+        }
+        if (end > text && !strcmp(end, "iB"))
+            end += 2;
+        else if (!strcmp(end, "B"))
+            end++;
+    }
+    *out = number;
+    return !*end;
+}
+
+const char *options_size_text(uint64_t bytes, char *buffer) {
+    static const char units[] = {'\0', 'K', 'M', 'G', 'T'};
+    size_t unit = 0;
+    while (bytes && unit + 1 < sizeof units && bytes % 1024 == 0) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(buffer, 24, "%llu%c", (unsigned long long)bytes, units[unit]);
+    return buffer;
+}
+
+static enum options_result set_number(const struct parse *p, const struct options_entry *entry,
+                                      const char *value) {
+    bool size = entry->kind == OPTIONS_SIZE;
+    uint64_t number;
+    char low[24], high[24];
+    if (!read_number(value, size, &number))
+        return fail(p, "--%s: '%s' is not %s", entry->long_name, value,
+                    size ? "a size; give bytes, with K, M or G for powers of 1024, such as 4M"
+                         : "a number; give digits");
+    if (entry->maximum && (number < entry->minimum || number > entry->maximum)) {
+        if (size)
+            return fail(p, "--%s: %s is not between %s and %s", entry->long_name, value,
+                        options_size_text(entry->minimum, low),
+                        options_size_text(entry->maximum, high));
+        return fail(p, "--%s: %s is not between %llu and %llu", entry->long_name, value,
+                    (unsigned long long)entry->minimum, (unsigned long long)entry->maximum);
+    }
+    memcpy(p->settings + entry->offset, &number, sizeof number);
+    return OPTIONS_RUN;
+}
+
+static enum options_result set_time(const struct parse *p, const struct options_entry *entry,
+                                    const char *value) {
+    uint64_t number;
+    int64_t time = -1;
+    if (strcmp(value, "-1")) {
+        if (!read_number(value, false, &number) || number > INT64_MAX ||
+            (entry->maximum && number > entry->maximum))
+            return fail(p, "--%s: '%s' is not a time; give whole %s, or -1 for no limit",
+                        entry->long_name, value, entry->value_name);
+        time = (int64_t)number;
+    }
+    memcpy(p->settings + entry->offset, &time, sizeof time);
+    return OPTIONS_RUN;
+}
+
+static void list_choices(const struct options_entry *entry, const char *between, char *out,
+                         size_t size) {
+    size_t length = 0;
+    out[0] = '\0';
+    for (const char *const *choice = entry->choices; *choice && length < size; choice++)
+        length +=
+            (size_t)snprintf(out + length, size - length, "%s%s", length ? between : "", *choice);
+}
+
+static enum options_result set_choice(const struct parse *p, const struct options_entry *entry,
+                                      const char *value) {
+    char list[160];
+    for (int i = 0; entry->choices[i]; i++)
+        if (!strcmp(entry->choices[i], value)) {
+            memcpy(p->settings + entry->offset, &i, sizeof i);
+            return OPTIONS_RUN;
+        }
+    list_choices(entry, ", ", list, sizeof list);
+    return fail(p, "--%s: '%s' is none of %s", entry->long_name, value, list);
+}
+
+static enum options_result set(const struct parse *p, const struct options_entry *entry,
+                               const char *value) {
+    static const int on = 1;
+    switch (entry->kind) {
+    case OPTIONS_FLAG:
+        memcpy(p->settings + entry->offset, &on, sizeof on);
+        return OPTIONS_RUN;
+    case OPTIONS_SIZE:
+    case OPTIONS_NUMBER:
+        return set_number(p, entry, value);
+    case OPTIONS_TIME:
+        return set_time(p, entry, value);
+    case OPTIONS_CHOICE:
+        return set_choice(p, entry, value);
+    case OPTIONS_TEXT:
+        memcpy(p->settings + entry->offset, &value, sizeof value);
+        return OPTIONS_RUN;
+    }
+    return OPTIONS_ERROR;
+}
+
+/* `attached` is what stood behind the name in the same argument, NULL if nothing. */
+static enum options_result take(struct parse *p, const struct options_entry *entry,
+                                const char *attached) {
+    if (entry->kind == OPTIONS_FLAG)
+        return attached ? fail(p, "--%s takes no value", entry->long_name) : set(p, entry, NULL);
+    if (attached)
+        return set(p, entry, attached);
+    if (p->at + 1 >= p->argc)
+        return fail(p, "--%s needs a value", entry->long_name);
+    return set(p, entry, p->argv[++p->at]);
+}
+
+static enum options_result unknown_long(const struct parse *p, const char *name) {
+    enum { MOST = 64 };
+    const char *names[MOST];
+    size_t count = smaller(p->command->count, MOST - 1);
+    for (size_t i = 0; i < count; i++)
+        names[i] = p->command->entries[i].long_name;
+    names[count] = "help";
+    return fail(p, "unknown option --%s; the nearest is --%s", name,
+                names[options_nearest(name, names, count + 1)]);
+}
+
+static enum options_result take_long(struct parse *p, char *argument) {
+    char *value = strchr(argument, '=');
+    size_t length = value ? (size_t)(value - argument) : strlen(argument);
+    for (size_t i = 0; i < p->command->count; i++) {
+        const struct options_entry *entry = &p->command->entries[i];
+        if (strlen(entry->long_name) == length && !strncmp(entry->long_name, argument, length))
+            return take(p, entry, value ? value + 1 : NULL);
+    }
+    if (value)
+        *value = '\0';
+    return unknown_long(p, argument);
+}
+
+static enum options_result take_short(struct parse *p, const char *argument) {
+    char known[128];
+    size_t length = 0;
+    known[0] = '\0';
+    for (size_t i = 0; i < p->command->count; i++) {
+        const struct options_entry *entry = &p->command->entries[i];
+        if (entry->short_name == argument[0])
+            return take(p, entry, argument[1] ? argument + 1 : NULL);
+        if (entry->short_name && length < sizeof known)
+            length +=
+                (size_t)snprintf(known + length, sizeof known - length, " -%c", entry->short_name);
+    }
+    for (size_t i = 0; i < p->command->count; i++) {
+        char name = p->command->entries[i].short_name;
+        if (name && (name ^ argument[0]) == 0x20)
+            return fail(p, "unknown option -%c; the nearest is -%c", argument[0], name);
+    }
+    return fail(p, "unknown option -%c; known are%s -h", argument[0], known);
+}
+
+enum options_result options_parse(const struct options_command *command, int argc, char **argv,
+                                  void *settings, FILE *out, FILE *err) {
+    struct parse p = {command, argc, 1, argv, settings, err};
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            options_help(command, settings, out);
+            return OPTIONS_HELP;
+        }
+    for (; p.at < argc; p.at++) {
+        char *argument = argv[p.at];
+        enum options_result result;
+        if (argument[0] == '-' && argument[1] == '-' && argument[2])
+            result = take_long(&p, argument + 2);
+        else if (argument[0] == '-' && argument[1] && argument[1] != '-')
+            result = take_short(&p, argument + 1);
+        else
+            result = fail(&p, "unexpected argument '%s'; options begin with -", argument);
+        if (result)
+            return result;
+    }
+    return OPTIONS_RUN;
+}
+
+/* "(default 4M)", or nothing where the default is "not given". */
+static void default_text(const struct options_entry *entry, const char *settings, char *out,
+                         size_t size) {
+    const char *member = settings + entry->offset;
+    uint64_t number;
+    int64_t time;
+    int choice;
+    char buffer[24];
+    out[0] = '\0';
+    switch (entry->kind) {
+    case OPTIONS_SIZE:
+    case OPTIONS_NUMBER:
+        memcpy(&number, member, sizeof number);
+        if (number == OPTIONS_UNSET)
+            return;
+        if (entry->kind == OPTIONS_SIZE)
+            options_size_text(number, buffer);
+        else
+            snprintf(buffer, sizeof buffer, "%llu", (unsigned long long)number);
+        snprintf(out, size, " (default %s)", buffer);
+        return;
+    case OPTIONS_TIME:
+        memcpy(&time, member, sizeof time);
+        snprintf(out, size, " (default %lld)", (long long)time);
+        return;
+    case OPTIONS_CHOICE:
+        memcpy(&choice, member, sizeof choice);
+        if (choice >= 0)
+            snprintf(out, size, " (default %s)", entry->choices[choice]);
+        return;
+    case OPTIONS_FLAG:
+    case OPTIONS_TEXT:
+        return;
+    }
+}
+
+enum { HELP_INDENT = 30, HELP_WIDTH = 100 };
+
+/* Words of `text` in a column from HELP_INDENT; the cursor stands there. */
+static void print_wrapped(const char *text, FILE *out) {
+    size_t column = HELP_INDENT;
+    while (*text) {
+        size_t length = strcspn(text, " ");
+        if (column > HELP_INDENT && column + 1 + length > HELP_WIDTH) {
+            fprintf(out, "\n%*s", HELP_INDENT, "");
+            column = HELP_INDENT;
+        } else if (column > HELP_INDENT) {
+            fputc(' ', out);
+            column++;
+        }
+        fprintf(out, "%.*s", (int)length, text);
+        column += length;
+        text += length + strspn(text + length, " ");
+    }
+    fputc('\n', out);
+}
+
+static void help_entry(const struct options_entry *entry, const char *settings, FILE *out) {
+    char name[160], value[120] = "", text[512], preset[48];
+    if (entry->kind == OPTIONS_CHOICE)
+        list_choices(entry, "|", value, sizeof value);
+    else if (entry->value_name)
+        snprintf(value, sizeof value, "%s", entry->value_name);
+    if (entry->short_name)
+        snprintf(name, sizeof name, "  -%c, --%s %s", entry->short_name, entry->long_name, value);
+    else
+        snprintf(name, sizeof name, "      --%s %s", entry->long_name, value);
+    if (strlen(name) < HELP_INDENT)
+        fprintf(out, "%-*s", HELP_INDENT, name);
+    else
+        fprintf(out, "%s\n%*s", name, HELP_INDENT, "");
+    default_text(entry, settings, preset, sizeof preset);
+    snprintf(text, sizeof text, "%s%s", entry->help, preset);
+    print_wrapped(text, out);
+}
+
+void options_help(const struct options_command *command, const void *defaults, FILE *out) {
+    fprintf(out, "Usage: %s [options]\n\n%s\n\nOptions:\n", command->name, command->summary);
+    for (size_t i = 0; i < command->count; i++)
+        help_entry(&command->entries[i], defaults, out);
+    fprintf(out, "  -h, --help                  this text\n");
+    if (command->details)
+        fprintf(out, "\n%s\n", command->details);
+}
