@@ -63,11 +63,16 @@ need() {
     fi
     echo "$(basename "$0"): installing $missing" >&2
     as_root+=(env DEBIAN_FRONTEND=noninteractive)
-    "${as_root[@]}" apt-get update --quiet=2 >&2 </dev/null ||
-        echo "$(basename "$0"): apt-get update failed; trying with the lists that are there" >&2
+    mkdir -p build
+    # An update can fail and the lists that are there be good enough.
     # shellcheck disable=SC2086 # package names hold no blanks
-    "${as_root[@]}" apt-get install --yes --quiet=2 --no-install-recommends $missing \
-        >&2 </dev/null || fail "this failed: $install"
+    {
+        "${as_root[@]}" apt-get update --quiet=2 || true
+        "${as_root[@]}" apt-get install --yes --quiet=2 --no-install-recommends $missing
+    } >build/install.log 2>&1 </dev/null || {
+        tail -n 20 build/install.log >&2
+        fail "this failed, with more above and in build/install.log: $install"
+    }
     missing=$(missing_of "$@")
     [ -z "$missing" ] || fail "still missing after installing them: $missing"
 }
