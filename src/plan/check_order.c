@@ -57,9 +57,10 @@ static bool snapshot_take(struct order *o, uint32_t id, const uint32_t *clock) {
     return true;
 }
 
-static void snapshot_join(struct order *o, uint32_t id, uint32_t *clock) {
-    const uint32_t *from = snapshot_at(o, o->snapshot_of[id]);
-    for (uint32_t lane = 0; lane < o->check.plan->lane_count; lane++)
+static void snapshot_join(struct order *o, uint32_t id, uint32_t *restrict clock) {
+    const uint32_t *restrict from = snapshot_at(o, o->snapshot_of[id]);
+    uint32_t lanes = o->check.plan->lane_count;
+    for (uint32_t lane = 0; lane < lanes; lane++)
         clock[lane] = clock[lane] > from[lane] ? clock[lane] : from[lane];
     if (--o->waiters[id] == 0)
         o->rows_free[o->free_count++] = o->snapshot_of[id];
