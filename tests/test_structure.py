@@ -35,7 +35,7 @@ CUDA_HEADER = re.compile(
     r"|(cuda|cub|thrust|nvtx3|crt|cooperative_groups)/.*")
 CUDA_FILE = re.compile(r"(src/device/cuda\w*\.[ch]|kernels/.*\.cuh?)$")
 SOURCE = re.compile(r"\.(c|h|cu|cuh)$")
-COLUMNS = 112
+COLUMNS = 100
 
 
 def part_of(path):

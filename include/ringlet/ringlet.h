@@ -2,21 +2,22 @@
  * Ringlet: AllReduce between the GPUs of one host. This is the whole public interface; it needs no
  * CUDA header, and it is the same for CUDA devices and for emulated ones.
  *
- * Vocabulary. A *communicator* joins `n` ranks, rank r being one device. A *stream* is a CUDA stream
- * (`cudaStream_t` is `struct CUstream_st *`, so it passes as it is) or one made by
+ * Vocabulary. A *communicator* joins `n` ranks, rank r being one device. A *stream* is a CUDA
+ * stream (`cudaStream_t` is `struct CUstream_st *`, so it passes as it is) or one made by
  * ringlet_stream_create(). Counts are in elements, offsets and sizes in bytes, unless a name says
  * otherwise (`timeout_ms`).
  *
  * Order. Every collective is stream-ordered: it starts after what the rank's stream holds at the
- * call, and what the stream is given afterwards starts after it. A call may hold its host thread until
- * its peers have entered the same call, never until data has moved. A communicator runs one collective
- * at a time, in the order called, also when the calls name different streams.
+ * call, and what the stream is given afterwards starts after it. A call may hold its host thread
+ * until its peers have entered the same call, never until data has moved. A communicator runs one
+ * collective at a time, in the order called, also when the calls name different streams.
  *
- * Errors. Every function returns a ringlet_status; ringlet_error_message() gives the calling thread's
- * last failure in words: which rank, which argument, which value, and the remedy. A failed call that is
- * the caller's (a bad argument, ranks that disagree) leaves the communicator usable: it counts as that
- * call on every rank, and every rank of it is told. A failure of a device, a timeout or an abort is
- * sticky: every later call on the communicator returns it, and only ringlet_comm_destroy() helps.
+ * Errors. Every function returns a ringlet_status; ringlet_error_message() gives the calling
+ * thread's last failure in words: which rank, which argument, which value, and the remedy. A failed
+ * call that is the caller's (a bad argument, ranks that disagree) leaves the communicator usable:
+ * it counts as that call on every rank, and every rank of it is told. A failure of a device, a
+ * timeout or an abort is sticky: every later call on the communicator returns it, and only
+ * ringlet_comm_destroy() helps.
  *
  * Threads. Different ranks of one communicator may be called from different threads at once; one
  * rank must not. Different communicators are independent.
@@ -40,18 +41,19 @@ extern "C" {
 #define RINGLET_VERSION_MINOR 1
 #define RINGLET_VERSION_PATCH 0
 
-/* Every status: name, value, what it means. The names of ringlet_status come from this list alone. */
-#define RINGLET_STATUS_MAP(X)                                                                       \
-    X(OK, 0, "success")                                                                             \
-    X(INVALID_ARGUMENT, 1, "an argument is not valid")                                              \
-    X(MISMATCH, 2, "the ranks disagree about the call")                                             \
-    X(UNSUPPORTED, 3, "not supported by this build, machine or type")                               \
-    X(NO_DEVICE, 4, "no such device")                                                               \
-    X(OUT_OF_MEMORY, 5, "out of memory")                                                            \
-    X(DEVICE_ERROR, 6, "a device reported an error")                                                \
-    X(TIMEOUT, 7, "a deadline passed")                                                              \
-    X(ABORTED, 8, "the communicator was aborted")                                                   \
-    X(PARSE_ERROR, 9, "malformed input")                                                            \
+/* Every status: name, value, what it means. The names of ringlet_status come from this list
+ * alone. */
+#define RINGLET_STATUS_MAP(X)                                                                      \
+    X(OK, 0, "success")                                                                            \
+    X(INVALID_ARGUMENT, 1, "an argument is not valid")                                             \
+    X(MISMATCH, 2, "the ranks disagree about the call")                                            \
+    X(UNSUPPORTED, 3, "not supported by this build, machine or type")                              \
+    X(NO_DEVICE, 4, "no such device")                                                              \
+    X(OUT_OF_MEMORY, 5, "out of memory")                                                           \
+    X(DEVICE_ERROR, 6, "a device reported an error")                                               \
+    X(TIMEOUT, 7, "a deadline passed")                                                             \
+    X(ABORTED, 8, "the communicator was aborted")                                                  \
+    X(PARSE_ERROR, 9, "malformed input")                                                           \
     X(SYSTEM_ERROR, 10, "the operating system reported an error")
 
 typedef enum ringlet_status {
@@ -65,8 +67,8 @@ typedef enum ringlet_dtype { RINGLET_FLOAT32 = 0 } ringlet_dtype;
 typedef enum ringlet_op { RINGLET_SUM = 0 } ringlet_op;
 
 /* RING: reduce-scatter and all-gather round a ring, by copies between devices and adding kernels.
- * HOST: the textbook way without peer-to-peer: copy to pinned host memory, add on the CPU, copy back;
- * for comparison. AUTO: the library chooses. */
+ * HOST: the textbook way without peer-to-peer: copy to pinned host memory, add on the CPU, copy
+ * back; for comparison. AUTO: the library chooses. */
 typedef enum ringlet_algorithm {
     RINGLET_ALGORITHM_AUTO = 0,
     RINGLET_ALGORITHM_RING = 1,
@@ -80,9 +82,10 @@ typedef enum ringlet_backend {
     RINGLET_BACKEND_EMULATED = 2
 } ringlet_backend;
 
-/* How emulated devices run. THREADS: a host thread a stream, really concurrent. SEEDED: one operation
- * at a time, chosen pseudo-randomly by `seed` among those that are ready (seed 0: the one that starts
- * first in modelled time), every access watched by a race checker; the same seed gives the same run. */
+/* How emulated devices run. THREADS: a host thread a stream, really concurrent. SEEDED: one
+ * operation at a time, chosen pseudo-randomly by `seed` among those that are ready (seed 0: the one
+ * that starts first in modelled time), every access watched by a race checker; the same seed gives
+ * the same run. */
 typedef enum ringlet_scheduler {
     RINGLET_SCHEDULER_THREADS = 0,
     RINGLET_SCHEDULER_SEEDED = 1
@@ -99,14 +102,14 @@ typedef struct ringlet_options {
     ringlet_algorithm algorithm;   /* AUTO */
     ringlet_scheduler scheduler;   /* THREADS; emulated devices only */
     uint64_t seed;                 /* 0; emulated devices under SEEDED only */
-    const char *machine;           /* NULL: a built-in machine; else the path of a topology file (what
-                                      `nvidia-smi topo -m` prints); emulated devices only */
-    const ringlet_comm *machine_of; /* NULL; else share that communicator's emulated devices, so that
-                                      buffers and streams of one serve the other */
+    const char *machine;           /* NULL: a built-in machine; else the path of a topology file
+                                      (what `nvidia-smi topo -m` prints); emulated devices only */
+    const ringlet_comm *machine_of; /* NULL; else share that communicator's emulated devices, so
+                                       that buffers and streams of one serve the other */
     uint32_t rings;                /* 0: choose; else so many rings side by side */
-    uint32_t slices;               /* 0: choose; else each chunk is cut into at least so many slices */
-    uint64_t scratch_bytes;        /* 0: 256 MiB a rank or 1 % of its device's memory, the smaller */
-    int64_t timeout_ms;            /* 30000: how long a host wait for peers may last; -1: no limit */
+    uint32_t slices;               /* 0: choose; else each chunk is cut into at least so many */
+    uint64_t scratch_bytes;        /* 0: the smaller of 256 MiB and 1 % of the device, a rank */
+    int64_t timeout_ms;            /* 30000: limit of a host wait for peers; -1: no limit */
     int share_devices;             /* 0; else a device may be named by several ranks (for tests) */
     int disable_p2p;               /* 0; else every edge goes through pinned host memory */
 } ringlet_options;
@@ -117,8 +120,8 @@ RINGLET_API ringlet_status ringlet_options_init(ringlet_options *options);
 /* Version of the library that is loaded, as "MAJOR.MINOR.PATCH". Static storage. */
 RINGLET_API const char *ringlet_version(void);
 
-/* Name ("RINGLET_TIMEOUT") and meaning ("a deadline passed") of a status. Static storage; an unknown
- * value gives "RINGLET_UNKNOWN" and "unknown status". */
+/* Name ("RINGLET_TIMEOUT") and meaning ("a deadline passed") of a status. Static storage; an
+ * unknown value gives "RINGLET_UNKNOWN" and "unknown status". */
 RINGLET_API const char *ringlet_status_name(ringlet_status status);
 RINGLET_API const char *ringlet_status_text(ringlet_status status);
 
@@ -133,9 +136,9 @@ RINGLET_API ringlet_status ringlet_device_count(ringlet_backend backend, int *co
 /*
  * Makes a communicator of `ranks` ranks; rank r is device devices[r], or device r where devices is
  * NULL. options may be NULL for the defaults. All memory that peers write to is taken here. Enables
- * peer access along the ring; an edge where it is missing or refused goes through pinned host memory,
- * with a warning on the log that names it. Peer access stays enabled afterwards, since others in the
- * process may have come to rely on it.
+ * peer access along the ring; an edge where it is missing or refused goes through pinned host
+ * memory, with a warning on the log that names it. Peer access stays enabled afterwards, since
+ * others in the process may have come to rely on it.
  * *out is set only on success. Destroy it with ringlet_comm_destroy().
  * Errors: INVALID_ARGUMENT (no ranks, a device named twice without share_devices, bad options),
  * NO_DEVICE, OUT_OF_MEMORY, PARSE_ERROR and SYSTEM_ERROR (the machine file), DEVICE_ERROR.
@@ -144,9 +147,10 @@ RINGLET_API ringlet_status ringlet_comm_create(ringlet_comm **out, const int *de
                                                const ringlet_options *options);
 
 /*
- * Frees the communicator and sets *comm to NULL; NULL and a pointer to NULL are accepted, so destroying
- * twice is harmless. Waits up to the communicator's timeout for work that is still under way; what is
- * then still in use cannot be freed and is left, and RINGLET_TIMEOUT with a message says what.
+ * Frees the communicator and sets *comm to NULL; NULL and a pointer to NULL are accepted, so
+ * destroying twice is harmless. Waits up to the communicator's timeout for work that is still under
+ * way; what is then still in use cannot be freed and is left, and RINGLET_TIMEOUT with a message
+ * says what.
  */
 RINGLET_API ringlet_status ringlet_comm_destroy(ringlet_comm **comm);
 
@@ -177,15 +181,17 @@ typedef struct ringlet_comm_info {
 RINGLET_API ringlet_status ringlet_comm_query(const ringlet_comm *comm, ringlet_comm_info *info);
 
 /*
- * First way to call: one host thread a rank. Each thread calls with its own rank, buffers and stream;
- * the call returns when this rank's part is enqueued. A thread that called for two ranks in turn would
- * wait for itself: it gets RINGLET_TIMEOUT, and the message names the second way (the _multi calls).
+ * First way to call: one host thread a rank. Each thread calls with its own rank, buffers and
+ * stream; the call returns when this rank's part is enqueued. A thread that called for two ranks in
+ * turn would wait for itself: it gets RINGLET_TIMEOUT, and the message names the second way (the
+ * _multi calls).
  *
- * send, recv  device memory of this rank's device. They must be the same (in place), or not overlap;
- *             ranks may differ in this.
+ * send, recv  device memory of this rank's device. They must be the same (in place), or not
+ *             overlap; ranks may differ in this.
  * count       elements; any number, 0 included. The same on every rank.
  * stream      a stream of this rank's device; NULL is the device's default stream.
- * Ownership: buffers stay the caller's and must stay allocated until the stream has passed the call.
+ * Ownership: buffers stay the caller's and must stay allocated until the stream has passed the
+ * call.
  * Errors: INVALID_ARGUMENT, MISMATCH (count, type, operation or collective differ between ranks; no
  * data is touched), TIMEOUT (a peer did not enter), ABORTED, DEVICE_ERROR, OUT_OF_MEMORY.
  *
@@ -206,11 +212,11 @@ RINGLET_API ringlet_status ringlet_all_gather(ringlet_comm *comm, int rank, cons
                                               ringlet_stream stream);
 
 /*
- * Second way to call: one thread drives all ranks. Arrays have one entry a rank. The library enqueues
- * with one OpenMP thread a rank; where it is given fewer (inside a parallel region of the caller's, under
- * a thread limit), the calling thread enqueues all ranks itself, step by step. streams may be NULL for
- * the default stream of every device. cudaStreamPerThread is refused: it means another stream in each of
- * those threads.
+ * Second way to call: one thread drives all ranks. Arrays have one entry a rank. The library
+ * enqueues with one OpenMP thread a rank; where it is given fewer (inside a parallel region of the
+ * caller's, under a thread limit), the calling thread enqueues all ranks itself, step by step.
+ * streams may be NULL for the default stream of every device. cudaStreamPerThread is refused: it
+ * means another stream in each of those threads.
  */
 RINGLET_API ringlet_status ringlet_all_reduce_multi(ringlet_comm *comm, const void *const *send,
                                                     void *const *recv, uint64_t count,
@@ -228,9 +234,9 @@ RINGLET_API ringlet_status ringlet_all_gather_multi(ringlet_comm *comm, const vo
 /*
  * Helpers that work on CUDA devices and on emulated ones, so that one program serves both.
  * ringlet_buffer_alloc: `bytes` of memory on the rank's device, 256-byte aligned; free it with
- * ringlet_buffer_free() (NULL is accepted). ringlet_buffer_write/read: copy from or to ordinary host
- * memory in the order of `stream`, and wait until done (up to the communicator's timeout). A buffer or
- * stream that is still in use by a collective must not be freed.
+ * ringlet_buffer_free() (NULL is accepted). ringlet_buffer_write/read: copy from or to ordinary
+ * host memory in the order of `stream`, and wait until done (up to the communicator's timeout). A
+ * buffer or stream that is still in use by a collective must not be freed.
  */
 RINGLET_API ringlet_status ringlet_buffer_alloc(ringlet_comm *comm, int rank, uint64_t bytes,
                                                 void **out);
@@ -252,12 +258,12 @@ RINGLET_API ringlet_status ringlet_stream_destroy(ringlet_comm *comm, int rank,
 RINGLET_API ringlet_status ringlet_stream_wait(ringlet_comm *comm, int rank, ringlet_stream stream,
                                                int64_t timeout_ms);
 
-/* Nanoseconds on a steady clock: real time, or for emulated devices under SEEDED the time of the model,
- * which stands where the last finished operation ended. */
+/* Nanoseconds on a steady clock: real time, or for emulated devices under SEEDED the time of the
+ * model, which stands where the last finished operation ended. */
 RINGLET_API ringlet_status ringlet_clock_ns(ringlet_comm *comm, uint64_t *ns);
 
-/* Warnings (a staged edge, say) go to this function; by default to standard error. NULL restores the
- * default. Process-wide. */
+/* Warnings (a staged edge, say) go to this function; by default to standard error. NULL restores
+ * the default. Process-wide. */
 typedef void (*ringlet_log_fn)(void *context, const char *message);
 RINGLET_API void ringlet_log_set(ringlet_log_fn log, void *context);
 

@@ -13,8 +13,8 @@
  * overflows. count 0 gives a pointer that can be freed. Free with memory_free(). */
 void *memory_zeroed(size_t count, size_t size);
 
-/* Like realloc for count elements: *pointer is changed only on success, returns false otherwise. The
- * new part is not zeroed. */
+/* Like realloc for count elements: *pointer is changed only on success, returns false otherwise.
+ * The new part is not zeroed. */
 bool memory_resize(void *pointer_to_pointer, size_t count, size_t size);
 
 /* A copy of count elements, or NULL. */

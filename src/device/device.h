@@ -2,13 +2,15 @@
  * Devices behind one small interface: memory, streams, events, copies and reductions.
  * Owns the interface and what is common to all backends. Never knows plans or communicators.
  *
- * A system is a set of devices of one backend, numbered from 0. Host memory is the place DEVICE_HOST.
- * Every function may be called from any thread; a backend serialises what it must. Operations on a queue
- * run in the order given. Every member of the table is there in every backend.
+ * A system is a set of devices of one backend, numbered from 0. Host memory is the place
+ * DEVICE_HOST. Every function may be called from any thread; a backend serialises what it must.
+ * Operations on a queue run in the order given. Every member of the table is there in every
+ * backend.
  *
- * Events are CUDA's, exactly: a wait binds to the latest record at the moment the wait is *issued*; a wait
- * on an event not yet recorded waits for nothing; recording again does not disturb waits issued before.
- * record() and wait() are host calls, so who wants to wait must know that the record has been issued.
+ * Events are CUDA's, exactly: a wait binds to the latest record at the moment the wait is *issued*;
+ * a wait on an event not yet recorded waits for nothing; recording again does not disturb waits
+ * issued before. record() and wait() are host calls, so who wants to wait must know that the record
+ * has been issued.
  */
 #ifndef RINGLET_DEVICE_DEVICE_H
 #define RINGLET_DEVICE_DEVICE_H
@@ -87,17 +89,18 @@ struct device_ops {
     ringlet_status (*describe)(struct device_system *, int device, struct device_info *out);
     /* Name of the machine as a whole. The system's string. */
     const char *(*machine)(struct device_system *);
-    /* Whether now_ns() is modelled time, and whether operations advance only inside poll() and turn(). */
+    /* Whether now_ns() is modelled time, and whether operations advance only inside poll() and
+     * turn(). */
     bool (*modelled)(struct device_system *);
     bool (*single_threaded)(struct device_system *);
 
-    /* The calling thread works for `device` until unbind(); what was current is saved in and restored from
-     * *saved. Bindings nest. */
+    /* The calling thread works for `device` until unbind(); what was current is saved in and
+     * restored from *saved. Bindings nest. */
     ringlet_status (*bind)(struct device_system *, int device, int *saved);
     void (*unbind)(struct device_system *, int saved);
 
-    /* Device memory (256-byte aligned, contents undefined) and pinned host memory that every device can
-     * copy to and from. Freeing NULL does nothing. */
+    /* Device memory (256-byte aligned, contents undefined) and pinned host memory that every device
+     * can copy to and from. Freeing NULL does nothing. */
     ringlet_status (*memory_alloc)(struct device_system *, int device, uint64_t bytes, void **out);
     ringlet_status (*memory_free)(struct device_system *, int device, void *memory);
     ringlet_status (*host_alloc)(struct device_system *, uint64_t bytes, void **out);
@@ -110,31 +113,33 @@ struct device_ops {
     ringlet_status (*event_create)(struct device_system *, int device, struct device_event **out);
     ringlet_status (*event_destroy)(struct device_system *, int device, struct device_event *event);
 
-    /* Tries to let `device` access memory of `peer`. Leaves the thread's last CUDA error as it was. */
+    /* Tries to let `device` access memory of `peer`. Leaves the thread's last CUDA error as it
+     * was. */
     enum device_peer (*peer_enable)(struct device_system *, int device, int peer);
 
     /* Enqueue. record: the event is of the queue's device; wait: the event may be of any device. */
     ringlet_status (*record)(struct device_system *, struct device_queue, struct device_event *);
     ringlet_status (*wait)(struct device_system *, struct device_queue, struct device_event *);
-    /* Copies between places (device index or DEVICE_HOST), not overlapping. Between two devices this is
-     * the peer copy (cudaMemcpyPeerAsync). Host memory is pinned memory of host_alloc(). */
+    /* Copies between places (device index or DEVICE_HOST), not overlapping. Between two devices
+     * this is the peer copy (cudaMemcpyPeerAsync). Host memory is pinned memory of host_alloc(). */
     ringlet_status (*copy)(struct device_system *, struct device_queue, int dst_place, void *dst,
                            int src_place, const void *src, uint64_t bytes, struct device_tag);
     /* dst[i] = a[i] op b[i]; dst may be a or b exactly. place: the queue's device (a kernel) or
      * DEVICE_HOST (the CPU, in the queue's order). Pointers aligned for the type. */
     ringlet_status (*reduce)(struct device_system *, struct device_queue, int place, void *dst,
-                             const void *a, const void *b, uint64_t count, ringlet_dtype, ringlet_op,
-                             struct device_tag);
-    /* Copies between ordinary host memory and the queue's device, in its order; may block until done. */
+                             const void *a, const void *b, uint64_t count, ringlet_dtype,
+                             ringlet_op, struct device_tag);
+    /* Copies between ordinary host memory and the queue's device, in its order; may block until
+     * done. */
     ringlet_status (*transfer)(struct device_system *, struct device_queue, void *dst,
                                const void *src, uint64_t bytes, bool to_device);
 
-    /* Whether the queue has done all it was given. Never blocks; under a single-threaded backend it also
-     * runs one ready operation when not idle. */
+    /* Whether the queue has done all it was given. Never blocks; under a single-threaded backend it
+     * also runs one ready operation when not idle. */
     ringlet_status (*poll)(struct device_system *, struct device_queue, bool *idle);
     uint64_t (*now_ns)(struct device_system *);
-    /* One thread drives `candidates` host programs (at least 1): which one advances next. A single-threaded
-     * backend may first run some operations. */
+    /* One thread drives `candidates` host programs (at least 1): which one advances next. A
+     * single-threaded backend may first run some operations. */
     uint32_t (*turn)(struct device_system *, uint32_t candidates);
 };
 
@@ -142,9 +147,10 @@ struct device_system {
     const struct device_ops *ops;
 };
 
-/* Waits until the queue is idle, sleeping between looks after a short spin; timeout_ms < 0: no limit.
- * TIMEOUT without a message of its own, so that the caller can say what was waited for. `stop`, if not
- * NULL, is asked now and then and ends the wait with ABORTED when it returns true. */
+/* Waits until the queue is idle, sleeping between looks after a short spin; timeout_ms < 0: no
+ * limit. TIMEOUT without a message of its own, so that the caller can say what was waited for.
+ * `stop`, if not NULL, is asked now and then and ends the wait with ABORTED when it returns
+ * true. */
 ringlet_status device_wait(struct device_system *system, struct device_queue queue,
                            int64_t timeout_ms, bool (*stop)(void *), void *context);
 
@@ -155,8 +161,8 @@ void device_cpu_reduce(void *dst, const void *a, const void *b, uint64_t count, 
 /* Bytes of one element; 0 for a type that is none. */
 uint32_t device_dtype_size(ringlet_dtype dtype);
 
-/* The CUDA devices of the process. UNSUPPORTED where the library was built without CUDA, NO_DEVICE where
- * no driver or device is there. */
+/* The CUDA devices of the process. UNSUPPORTED where the library was built without CUDA, NO_DEVICE
+ * where no driver or device is there. */
 ringlet_status device_open_cuda(struct device_system **out);
 /* How many CUDA devices; 0 without CUDA. */
 int device_cuda_count(void);

@@ -1,7 +1,7 @@
 /*
  * Emulated devices: memory, streams, events, peer access and copy engines made of host memory.
- * Owns both schedulers, virtual time, the happens-before race checker and planted faults. Never knows a
- * plan.
+ * Owns both schedulers, virtual time, the happens-before race checker and planted faults. Never
+ * knows a plan.
  */
 #ifndef RINGLET_DEVICE_EMULATED_H
 #define RINGLET_DEVICE_EMULATED_H
@@ -19,8 +19,8 @@ struct emulated_config {
 
 ringlet_status emulated_open(struct device_system **out, const struct emulated_config *config);
 
-/* Races found so far (SEEDED only), and the first one in words: both operations, the memory and the range.
- * "" if there was none. */
+/* Races found so far (SEEDED only), and the first one in words: both operations, the memory and the
+ * range. "" if there was none. */
 uint64_t emulated_races(struct device_system *system);
 const char *emulated_race_text(struct device_system *system);
 
@@ -29,12 +29,12 @@ uint64_t emulated_digest(struct device_system *system);
 /* Operations run so far. */
 uint64_t emulated_operations(struct device_system *system);
 
-/* Faults. The nth call of the interface from now that can fail (1 is the next) fails once with `status`;
- * 0 plants nothing. */
+/* Faults. The nth call of the interface from now that can fail (1 is the next) fails once with
+ * `status`; 0 plants nothing. */
 void emulated_fail_at(struct device_system *system, uint64_t nth, ringlet_status status);
 bool emulated_fail_pending(struct device_system *system);
-/* What enabling peer access of a directed pair answers from now on. Where it is not ON or ALREADY_ON, a
- * copy between the two still works, as CUDA's does, at the rate of host memory. */
+/* What enabling peer access of a directed pair answers from now on. Where it is not ON or
+ * ALREADY_ON, a copy between the two still works, as CUDA's does, at the rate of host memory. */
 void emulated_set_peer(struct device_system *system, int device, int peer, enum device_peer result);
 
 /* A gate in a queue: what comes behind it waits until emulated_release() opens all gates. */
