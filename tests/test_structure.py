@@ -133,6 +133,14 @@ def check_no_exit(files):
                 yield f"{path}:{number}: the library ends its caller's process"
 
 
+def check_environment(files):
+    listed = files.get("bench/info.c", "")
+    for path, text in files.items():
+        for name in re.findall(r'\bgetenv\s*\(\s*"(\w+)"', text):
+            if f'"{name}"' not in listed:
+                yield f"{path}: reads {name}, which `ringlet info` does not list"
+
+
 OPEN = "/* x */\n"
 # For each rule: its name, the function, and trees, each of which must yield exactly one complaint.
 RULES = [
@@ -181,6 +189,9 @@ RULES = [
         {"src/base/a.c": "exit(1);\n"},
         {"src/run/a.c": "    abort ();\n"},
     ]),
+    ("`ringlet info` lists every environment variable", check_environment, [
+        {"src/base/a.c": 'getenv("RINGLET_X")\n', "bench/info.c": OPEN},
+    ]),
 ]
 # What no rule may complain of.
 CLEAN = {
@@ -199,6 +210,7 @@ CLEAN = {
     "src/comm.c": OPEN + '#include "plan/plan.h"\n#include "ringlet/ringlet.h"\n',
     "bench/bench.h": OPEN,
     "bench/bench.c": '#include "bench.h"\n#include "ringlet/ringlet.h"\n',
+    "bench/info.c": OPEN + 'getenv("RINGLET_Y")\n',
     "bench/link.c": OPEN + '#include "device/device.h"\n#include "bench.h"\n',
     "examples/all_reduce.c": OPEN + "#include <ringlet/ringlet.h>\n",
 }
