@@ -8,8 +8,8 @@ header=$1
 shift
 
 # Names that the header declares with RINGLET_API, each of which must be there.
-tr '\n' ' ' <"$header" | grep -o 'RINGLET_API [^(]*(' | sed -n 's/.*[ *]\(ringlet_[a-z_0-9]*\) *($/\1/p' |
-    sort >"$scratch/declared"
+tr '\n' ' ' <"$header" | grep -o 'RINGLET_API [^(]*(' |
+    sed -n 's/.*[ *]\(ringlet_[a-z_0-9]*\) *($/\1/p' | sort >"$scratch/declared"
 [ -s "$scratch/declared" ] || not_ok 'the header declares functions'
 
 exported() {

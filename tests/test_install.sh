@@ -1,6 +1,6 @@
 #!/bin/sh
-# Whether what `meson install` lays down can be used: the example is built through pkg-config against
-# the shared and against the static library, and run. So are the programs that README shows.
+# Whether what `meson install` lays down can be used: the example is built through pkg-config
+# against the shared and against the static library, and run. So are the programs that README shows.
 #
 # usage: test_install.sh SOURCE_ROOT BUILD_ROOT SANITIZERS C_COMPILER...
 set -eu

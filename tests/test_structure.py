@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The rules of docs/architecture.md that can be read off the sources: which folder may include what,
-how files open, what a line may hold. Prints TAP. First every rule is shown a small tree that breaks it.
+"""The rules of docs/architecture.md that can be read off the sources: which folder may include
+what, how files open, what a line may hold. Prints TAP. Every rule is first shown small trees that
+break it.
 
 usage: test_structure.py SOURCE_ROOT
 """
@@ -26,15 +27,17 @@ PARTS = {
     "inside": {"include", "client", "base", "topology", "plan", "device", "run", "tune"},
     "examples": {"include"},
 }
+PARTS["tests"] = set(PARTS)
 SEARCH_PATH = ("include", "src", "kernels")
-# Of the command, what may look behind the public header: comparison with peers and link ceilings, and
-# the subcommands that show the inside.
+# Of the command, what may look behind the public header: comparison with peers and link ceilings,
+# and the subcommands that show the inside.
 INSIDE = re.compile(r"bench/(link|peer(_\w+)?|info)\.[ch]$")
 CUDA_HEADER = re.compile(
     r"(cu[a-z_]*|nvml|nvtx\w*|nccl\w*|driver_types|vector_types|cooperative_groups|host_defines)\.h"
     r"|(cuda|cub|thrust|nvtx3|crt|cooperative_groups)/.*")
-CUDA_FILE = re.compile(r"(src/device/cuda\w*\.[ch]|kernels/.*\.cuh?)$")
+CUDA_FILE = re.compile(r"(src/device/cuda\w*\.[ch]|kernels/.*\.cuh?|tests/test_cuda\w*\.c)$")
 SOURCE = re.compile(r"\.(c|h|cu|cuh)$")
+SCRIPTS = ("run-*", ".ci/run", "meson.build", "tools/*", "tests/*.sh", "tests/*.py")
 COLUMNS = 100
 
 
@@ -102,7 +105,8 @@ def check_cuda_switch(files):
 def check_opening(files):
     for path, text in files.items():
         has_header = path.endswith(".c") and path[:-2] + ".h" in files
-        if not has_header and not re.match(r"\s*(/\*|//)", text):
+        is_suite = path.startswith("tests/test_")  # its name says what it tests
+        if not has_header and not is_suite and not re.match(r"\s*(/\*|//)", text):
             yield f"{path}:1: does not open with a comment that says what the file owns"
 
 
@@ -218,15 +222,21 @@ CLEAN = {
 
 def read_tree(root):
     files = {}
-    for folder in ("include", "src", "kernels", "bench", "examples"):
+    for folder in ("include", "src", "kernels", "bench", "examples", "tests"):
         for path in sorted((root / folder).rglob("*")):
             if SOURCE.search(path.name):
                 files[path.relative_to(root).as_posix()] = path.read_text(encoding="utf-8")
     return files
 
 
+def read_scripts(root):
+    return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")
+            for pattern in SCRIPTS for path in sorted(root.glob(pattern)) if path.is_file()}
+
+
 def main():
-    files = read_tree(Path(sys.argv[1]))
+    root = Path(sys.argv[1])
+    files = read_tree(root)
     results = [("there are sources to read", [] if files else ["none found"])]
     for name, rule, broken in RULES:
         blind = [f"does not see exactly one fault in {tree}: {list(rule(tree))}"
@@ -234,6 +244,7 @@ def main():
         blind += [f"complains of a clean tree: {text}" for text in rule(CLEAN)]
         results.append((f"the test itself sees: {name}", blind))
         results.append((name, list(rule(files))))
+    results.append(("the lines of scripts too", list(check_lines(read_scripts(root)))))
 
     for number, (name, complaints) in enumerate(results, 1):
         print(f"{'not ok' if complaints else 'ok'} {number} - {name}")

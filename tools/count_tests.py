@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Counts the test cases that `meson test` ran in the build folders of ./run-tests, says which failed
-and why, and which were skipped and why. The last line is "N passed, N failed[, N skipped]"; the exit
-status is 1 if any failed. A suite that crashed, timed out, stopped early or never ran counts as failed.
+"""Counts the test cases that `meson test` ran in the build folders of ./run-tests, says which
+failed and why, and which were skipped and why. The last line is "N passed, N failed[, N skipped]";
+the exit status is 1 if any failed. A suite that crashed, timed out, stopped early or never ran
+counts as failed.
 
 usage: count_tests.py WAY...          reads build/WAY/
 """
@@ -14,6 +15,8 @@ from pathlib import Path
 
 GOOD = ("OK", "SKIP", "EXPECTEDFAIL")
 TAIL_LINES = 40
+CASE = re.compile(r"(not )?ok\b\s*\d*\s*-?\s*([^#]*)(?:#\s*(skip|todo)\S*\s*(.*))?", re.I)
+PLAN = re.compile(r"1\.\.(\d+)\s*(?:#\s*skip\S*\s*(.*))?", re.I)
 
 
 class Count:
@@ -35,12 +38,12 @@ def tail(text):
 
 
 def read_tap(text):
-    """(cases, plan, reason): cases as (ok, directive, description, diagnostics), the number of cases
-    planned or None, and why the whole suite was skipped or None."""
+    """(cases, plan, reason): cases as (ok, directive, description, diagnostics, reason), the number
+    of cases planned or None, and why the whole suite was skipped or None."""
     cases, plan, reason = [], None, None
     for line in text.split("\n"):
-        case = re.match(r"(not )?ok\b\s*\d*\s*-?\s*([^#]*)(?:#\s*(skip|todo)\S*\s*(.*))?", line, re.I)
-        planned = re.match(r"1\.\.(\d+)\s*(?:#\s*skip\S*\s*(.*))?", line, re.I)
+        case = CASE.match(line)
+        planned = PLAN.match(line)
         if case:
             directive = (case[3] or "").lower()
             description = line.split(" ", 2)[-1] if case[1] else case[2].strip()
@@ -115,7 +118,8 @@ def main():
     for (place, reason), times in count.skipped.items():
         print(f"skipped {place}: {reason}" + (f" ({times} tests)" if times > 1 else ""))
     skipped = sum(count.skipped.values())
-    print(f"{count.passed} passed, {count.failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    tail_of_line = f", {skipped} skipped" if skipped else ""
+    print(f"{count.passed} passed, {count.failed} failed{tail_of_line}")
     return count.failed > 0
 
 

@@ -1,4 +1,4 @@
-# What ./run-bench and ./run-tests share: the packages a build needs, and build folders. Sourced by bash.
+# What ./run-bench and ./run-tests share: the packages a build needs, and build folders. Sourced.
 # Owns the list of Debian packages. Never touches the network when nothing is missing.
 
 # CUDA is used where it is usually installed, also when it is not on PATH.
@@ -77,12 +77,12 @@ need() {
     [ -z "$missing" ] || fail "still missing after installing them: $missing"
 }
 
-# configure FOLDER COMPILER OPTION...: a build folder set up in exactly this way; at once if it is already.
+# configure FOLDER COMPILER OPTION...: a build folder set up in this way; at once if it already is.
 configure() {
     local folder=$1 compiler=$2
     shift 2
     local way
-    way="$compiler $("$compiler" -dumpfullversion -dumpversion) $(command -v nvcc || echo no nvcc) $*"
+    way="$compiler $("$compiler" -dumpfullversion -dumpversion) nvcc=$(command -v nvcc || true) $*"
     if [ -f "$folder/build.ninja" ] && [ "$(cat "$folder/way" 2>/dev/null)" = "$way" ]; then
         return 0
     fi
