@@ -187,3 +187,14 @@ enum history_result history_access(struct history *h, uint64_t begin, uint64_t e
             return HISTORY_OUT_OF_MEMORY;
     return HISTORY_OK;
 }
+
+void history_visit(const struct history *h,
+                   void (*visit)(void *context, struct history_access access), void *context) {
+    for (uint32_t i = 0; i < h->interval_count; i++) {
+        const struct history_interval *interval = &h->intervals[i];
+        if (interval->writer.id != HISTORY_NONE)
+            visit(context, interval->writer);
+        for (uint32_t node = interval->readers; node != HISTORY_NONE; node = h->readers[node].next)
+            visit(context, h->readers[node].access);
+    }
+}

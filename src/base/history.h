@@ -56,4 +56,8 @@ enum history_result history_access(struct history *history, uint64_t begin, uint
                                    struct history_access access, bool write,
                                    history_conflict *conflict, void *context);
 
+/* Calls visit for every access that can still be reported; the same one may come several times. */
+void history_visit(const struct history *history,
+                   void (*visit)(void *context, struct history_access access), void *context);
+
 #endif
