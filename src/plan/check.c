@@ -149,10 +149,10 @@ static ringlet_status check_contract(struct structure *s, uint32_t id) {
     s->last_on_lane[step->lane] = id;
     if ((step->op == PLAN_ENTER || step->op == PLAN_LEAVE) && !is_main)
         return check_fail(&s->check, id, PLAN_NONE, "is not on a main lane");
-    if ((step->op == PLAN_ENTER) != (is_main && before == PLAN_NONE))
-        return check_fail(&s->check, id, before,
-                          "must be the main lane's first step if and only if "
-                          "it enters");
+    if (step->op == PLAN_ENTER && before != PLAN_NONE)
+        return check_fail(&s->check, id, before, "is not the first of its main lane");
+    if (step->op != PLAN_ENTER && is_main && before == PLAN_NONE)
+        return check_fail(&s->check, id, PLAN_NONE, "comes before its main lane has entered");
     if (before != PLAN_NONE && plan->steps[before].op == PLAN_LEAVE)
         return check_fail(&s->check, id, before, "comes after its main lane has left");
     return RINGLET_OK;
