@@ -1,0 +1,36 @@
+/*
+ * Timing: samples of many operations, contenders taking turns.
+ * Owns the threads that call. Never prints.
+ */
+#ifndef RINGLET_BENCH_MEASURE_H
+#define RINGLET_BENCH_MEASURE_H
+
+#include "contender.h"
+#include "crew.h"
+
+enum { MEASURE_SAMPLES_MAX = 15, MEASURE_CONTENDERS_MAX = 4 };
+
+struct measure_config {
+    uint64_t warmups, iterations; /* operations before, and in each sample */
+    int samples;                  /* at most MEASURE_SAMPLES_MAX */
+};
+
+struct measure_result {
+    double median_us; /* of one operation */
+    double spread;    /* (largest - smallest) / median over the samples */
+};
+
+/* One operation, started on all ranks and done on all. False with the session's error set. `crew`
+ * has a thread a rank. */
+bool measure_once(struct crew *crew, struct contender *contender, const struct session_call *call);
+
+/*
+ * Warms every contender up, then takes samples, contender after contender in each round. A sample:
+ * all ranks start together, each enqueues its operations and waits for its stream; the slowest rank
+ * counts.
+ */
+bool measure_all(struct crew *crew, struct contender *const *contenders, int count,
+                 const struct session_call *call, const struct measure_config *config,
+                 struct measure_result *out);
+
+#endif

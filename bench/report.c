@@ -1,0 +1,79 @@
+#include "report.h"
+
+#include <inttypes.h>
+
+void report_extra(struct report *report, const char *group, const char *title, const char *unit) {
+    if (report->extra_count < REPORT_EXTRAS_MAX)
+        report->extras[report->extra_count++] = (struct report_extra){group, title, unit};
+}
+
+enum { WIDTH = 8 }; /* of an extra column, besides two blanks */
+
+static void titles_above(const struct report *r) {
+    fprintf(r->out,
+            "# %10s  %12s  %8s  %6s  %6s           out-of-place                       "
+            "in-place          ",
+            "", "", "", "", "");
+    for (int i = 0; i < r->extra_count;) {
+        int columns = 1;
+        while (i + columns < r->extra_count && !r->extras[i + columns].group)
+            columns++;
+        int width = columns * (WIDTH + 2) - 2;
+        fprintf(r->out, "  %*s", width, r->extras[i].group ? r->extras[i].group : "");
+        i += columns;
+    }
+    fputc('\n', r->out);
+}
+
+void report_titles(const struct report *r) {
+    fprintf(r->out, "#\n");
+    titles_above(r);
+    fprintf(r->out, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s %6s  %7s  %6s  %6s %6s", "size",
+            "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw",
+            "busbw", "#wrong");
+    for (int i = 0; i < r->extra_count; i++)
+        fprintf(r->out, "  %*s", WIDTH, r->extras[i].title);
+    fprintf(r->out, "\n# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %5s  %7s  %6s  %6s  %5s", "(B)",
+            "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)",
+            "");
+    for (int i = 0; i < r->extra_count; i++)
+        fprintf(r->out, "  %*s", WIDTH, r->extras[i].unit);
+    fputc('\n', r->out);
+    fflush(r->out);
+}
+
+const char *report_time(double us, char *buffer) {
+    snprintf(buffer, REPORT_CELL_MAX, us >= 10000 ? "%7.0f" : us >= 100 ? "%7.1f" : "%7.2f", us);
+    return buffer;
+}
+
+static void print_result(struct report *r, const struct report_result *result) {
+    char time[REPORT_CELL_MAX];
+    fprintf(r->out, "  %7s  %6.2f  %6.2f", report_time(result->time_us, time), result->algbw,
+            result->busbw);
+    if (result->checked)
+        fprintf(r->out, "  %5" PRIu64, result->wrong);
+    else
+        fprintf(r->out, "  %5s", "N/A");
+    r->busbw_sum += result->busbw;
+    r->busbw_count++;
+    r->wrong += result->wrong;
+}
+
+void report_row(struct report *r, const struct report_row *row) {
+    fprintf(r->out, "%12" PRIu64 "  %12" PRIu64 "  %8s  %6s  %6s", row->bytes, row->count, "float",
+            row->operation, "-1");
+    print_result(r, &row->results[0]);
+    print_result(r, &row->results[1]);
+    for (int i = 0; i < r->extra_count; i++)
+        fprintf(r->out, "  %*s", WIDTH, row->extras[i]);
+    fputc('\n', r->out);
+    fflush(r->out);
+}
+
+void report_footer(const struct report *r) {
+    fprintf(r->out, "# Out of bounds values : %" PRIu64 " %s\n", r->wrong,
+            r->wrong ? "FAILED" : "OK");
+    fprintf(r->out, "# Avg bus bandwidth    : %g\n#\n",
+            r->busbw_count ? r->busbw_sum / (double)r->busbw_count : 0.0);
+}
