@@ -129,7 +129,11 @@ START_TEST(test_host) {
         maker_copy(&m, 1, maker_ref(1, PLAN_RECV, 0), maker_ref(0, PLAN_HOST, 0), COUNT);
     maker_wait(&m, up);
     maker_mark(&m, PLAN_LEAVE, 1);
+    uint32_t both = maker_mark(&m, PLAN_LEAVE, 2); /* the one that starts first ends last */
+    maker_wait(&m, up);
+    maker_wait(&m, link);
     times_of(&m, &times);
+    ck_assert_times(&times, both, HOST_NS, HOST_NS);
     ck_assert_times(&times, up, 0, HOST_NS);
     ck_assert_times(&times, again, HOST_NS, 2 * HOST_NS);
     ck_assert_times(&times, link, 0, LINK_NS);
