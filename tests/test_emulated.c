@@ -2,8 +2,11 @@
  * Emulated devices: CUDA's event semantics one by one under both schedulers, errors, faults,
  * virtual time.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "device/emulated.h"
@@ -610,6 +613,58 @@ START_TEST(test_several_host_threads) {
 }
 END_TEST
 
+#if defined(__SANITIZE_THREAD__)
+#define THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define THREAD_SANITIZER 1
+#endif
+#endif
+
+#ifdef THREAD_SANITIZER
+enum { EXIT_RACE = 66 }; /* the thread sanitizer's */
+
+static void let_run(struct device_system *s, uint64_t operations) {
+    while (emulated_operations(s) < operations)
+        nanosleep(&(struct timespec){0, 100000}, NULL);
+}
+
+/* A dependency is left out, and the operations run well apart: nothing inside the emulated devices
+ * may make them look ordered to the thread sanitizer. Must end with its exit status. */
+START_TEST(test_thread_sanitizer_sees_a_missing_wait) {
+    struct device_system *s = open_variant(0);
+    struct device_queue first = stream_on(s, 0), second = stream_on(s, 1), third = stream_on(s, 2);
+    struct device_event *event = event_on(s, 0), *unrelated = event_on(s, 2);
+    float *a = floats_on(s, 0), *b = floats_on(s, 1), *c = floats_on(s, 1);
+    bool idle = false;
+    close(STDERR_FILENO); /* the report is expected */
+    ck_assert_int_eq(open("/dev/null", O_WRONLY), STDERR_FILENO);
+    ck_assert_ok(s->ops->record(s, third, unrelated));
+    ck_assert_ok(s->ops->wait(s, second, unrelated));
+    ck_assert_ok(s->ops->wait(s, first, unrelated));
+    let_run(s, 3);
+    ck_assert_ok(copy(s, first, 1, b, 0, a));
+    ck_assert_ok(s->ops->record(s, first, event));
+    let_run(s, 5);
+    if (_i > 0) { /* what a host does meanwhile; none of it synchronises with the copy */
+        ck_assert_ok(s->ops->wait(s, third, event));
+        ck_assert_ok(s->ops->wait(s, second, unrelated));
+        ck_assert_ok(emulated_hold(s, first));
+        ck_assert_ok(s->ops->poll(s, first, &idle));
+        ck_assert(!idle);
+        ck_assert_int_eq(s->ops->stream_check(s, first), DEVICE_STREAM_OK);
+        let_run(s, 7);
+    }
+    if (_i == 2) /* with that wait it is no race */
+        ck_assert_ok(s->ops->wait(s, second, event));
+    ck_assert_ok(s->ops->reduce(s, second, 1, c, b, b, N, RINGLET_FLOAT32, RINGLET_SUM, tag));
+    ck_assert_ok(wait_ms(s, second, LONG_MS));
+    s->ops->close(s);
+    exit(EXIT_SUCCESS); /* which the sanitizer changes if it has seen the race */
+}
+END_TEST
+#endif
+
 /* Time: a machine whose figures are easy. */
 static struct device_system *open_timed(struct topology *machine, uint64_t seed) {
     struct device_system *s = NULL;
@@ -831,6 +886,13 @@ static Suite *suite(void) {
     tcase_add_test(tests, test_bad_configuration);
     tcase_add_loop_test(tests, test_cpu_reduce, 0, 100);
     suite_add_tcase(suite, tests);
+#ifdef THREAD_SANITIZER
+    TCase *sanitizer = tcase_create("thread sanitizer");
+    tcase_add_loop_exit_test(sanitizer, test_thread_sanitizer_sees_a_missing_wait, EXIT_RACE, 0, 2);
+    tcase_add_loop_exit_test(sanitizer, test_thread_sanitizer_sees_a_missing_wait, EXIT_SUCCESS, 2,
+                             3);
+    suite_add_tcase(suite, sanitizer);
+#endif
     return suite;
 }
 
