@@ -45,7 +45,9 @@ def lay(folder, text, result):
     build = folder / "build" / "gcc"
     (build / "meson-info").mkdir(parents=True)
     (build / "meson-logs").mkdir()
-    suites = [{"name": "suite", "suite": ["ringlet:fast"]}]
+    suites = [{"name": "suite", "suite": ["ringlet:fast"]},
+              {"name": "left out", "suite": ["ringlet:fast", "ringlet:long"]}]
+    (folder / "build/gcc.left_out").write_text("source long\n")
     (build / "meson-info/intro-tests.json").write_text(json.dumps(suites))
     if result != "no build":
         (folder / "build/gcc.built").touch()
