@@ -16,20 +16,20 @@
 #include "ringlet/ringlet.h"
 
 enum topology_class { /* as nvidia-smi names them, near to far */
-    TOPOLOGY_SELF,
-    TOPOLOGY_NVLINK, /* NV#: a bond of `nvlinks` NVLinks */
-    TOPOLOGY_PIX,    /* at most one PCIe bridge */
-    TOPOLOGY_PXB,    /* several PCIe bridges */
-    TOPOLOGY_PHB,    /* a PCIe host bridge */
-    TOPOLOGY_NODE,   /* between host bridges of one NUMA node */
-    TOPOLOGY_SYS     /* across sockets */
+                      TOPOLOGY_SELF,
+                      TOPOLOGY_NVLINK, /* NV#: a bond of `nvlinks` NVLinks */
+                      TOPOLOGY_PIX,    /* at most one PCIe bridge */
+                      TOPOLOGY_PXB,    /* several PCIe bridges */
+                      TOPOLOGY_PHB,    /* a PCIe host bridge */
+                      TOPOLOGY_NODE,   /* between host bridges of one NUMA node */
+                      TOPOLOGY_SYS     /* across sockets */
 };
 #define TOPOLOGY_CLASSES 7
 
 struct topology_link { /* from one GPU to another, directed */
     enum topology_class class;
     uint8_t nvlinks;
-    bool p2p;          /* peer access is possible */
+    bool p2p; /* peer access is possible */
     double rate_gbps;
     double latency_us; /* from start to the first byte */
 };
@@ -39,14 +39,14 @@ enum { TOPOLOGY_NAME_MAX = 63, TOPOLOGY_GPUS_MAX = 4096 };
 struct topology {
     char name[TOPOLOGY_NAME_MAX + 1];
     uint32_t gpus;
-    bool switched;              /* NVLink: a port a GPU (a switch), not a wire a pair */
+    bool switched;               /* NVLink: a port a GPU (a switch), not a wire a pair */
     struct topology_link *links; /* gpus * gpus, row = from */
-    double host_rate_gbps;      /* pinned host memory to or from one GPU */
+    double host_rate_gbps;       /* pinned host memory to or from one GPU */
     double host_latency_us;
-    double memory_rate_gbps;    /* device memory, bytes moved in all by a kernel */
-    double kernel_latency_us;   /* launch to end of an empty kernel */
-    double cpu_rate_gbps;       /* host memory, bytes moved in all by the CPU reduction */
-    double cpu_latency_us;      /* start of a host function in a stream */
+    double memory_rate_gbps;  /* device memory, bytes moved in all by a kernel */
+    double kernel_latency_us; /* launch to end of an empty kernel */
+    double cpu_rate_gbps;     /* host memory, bytes moved in all by the CPU reduction */
+    double cpu_latency_us;    /* start of a host function in a stream */
 };
 
 /* `gpus` GPUs on a switch, every pair NV18 at the rates measured on two H200s (docs/architecture.md
