@@ -97,21 +97,21 @@ typedef struct CUstream_st *ringlet_stream;
 
 /* Options of ringlet_comm_create(); ringlet_options_init() fills in the defaults given here. */
 typedef struct ringlet_options {
-    size_t struct_size;            /* set by ringlet_options_init(); leave it */
-    ringlet_backend backend;       /* AUTO */
-    ringlet_algorithm algorithm;   /* AUTO */
-    ringlet_scheduler scheduler;   /* THREADS; emulated devices only */
-    uint64_t seed;                 /* 0; emulated devices under SEEDED only */
-    const char *machine;           /* NULL: a built-in machine; else the path of a topology file
-                                      (what `nvidia-smi topo -m` prints); emulated devices only */
+    size_t struct_size;             /* set by ringlet_options_init(); leave it */
+    ringlet_backend backend;        /* AUTO */
+    ringlet_algorithm algorithm;    /* AUTO */
+    ringlet_scheduler scheduler;    /* THREADS; emulated devices only */
+    uint64_t seed;                  /* 0; emulated devices under SEEDED only */
+    const char *machine;            /* NULL: a built-in machine; else the path of a topology file
+                                       (what `nvidia-smi topo -m` prints); emulated devices only */
     const ringlet_comm *machine_of; /* NULL; else share that communicator's emulated devices, so
                                        that buffers and streams of one serve the other */
-    uint32_t rings;                /* 0: choose; else so many rings side by side */
-    uint32_t slices;               /* 0: choose; else each chunk is cut into at least so many */
-    uint64_t scratch_bytes;        /* 0: the smaller of 256 MiB and 1 % of the device, a rank */
-    int64_t timeout_ms;            /* 30000: limit of a host wait for peers; -1: no limit */
-    int share_devices;             /* 0; else a device may be named by several ranks (for tests) */
-    int disable_p2p;               /* 0; else every edge goes through pinned host memory */
+    uint32_t rings;                 /* 0: choose; else so many rings side by side */
+    uint32_t slices;                /* 0: choose; else each chunk is cut into at least so many */
+    uint64_t scratch_bytes;         /* 0: the smaller of 256 MiB and 1 % of the device, a rank */
+    int64_t timeout_ms;             /* 30000: limit of a host wait for peers; -1: no limit */
+    int share_devices;              /* 0; else a device may be named by several ranks (for tests) */
+    int disable_p2p;                /* 0; else every edge goes through pinned host memory */
 } ringlet_options;
 
 /* Sets every field to its default. options must not be NULL (then: RINGLET_INVALID_ARGUMENT). */
@@ -167,16 +167,16 @@ RINGLET_API ringlet_status ringlet_comm_device(const ringlet_comm *comm, int ran
 
 /* What a communicator is and holds. Strings are the communicator's. */
 typedef struct ringlet_comm_info {
-    size_t struct_size;         /* set it to sizeof(ringlet_comm_info) before the call */
+    size_t struct_size; /* set it to sizeof(ringlet_comm_info) before the call */
     int ranks;
-    int emulated;               /* 1: emulated devices */
-    int modelled_time;          /* 1: ringlet_clock_ns() is the clock of a model */
-    const char *machine;        /* device name, or the name of the emulated machine */
-    uint64_t scratch_bytes;     /* device memory in use as scratch, a rank */
-    uint64_t host_bytes;        /* pinned host memory in use, all ranks together */
-    int staged_edges;           /* edges of the ring that go through pinned host memory */
-    const char *algorithm;      /* of the last collective: "ring", "host", "" before the first */
-    uint32_t rings, slices;     /* of the last collective; slices of a chunk */
+    int emulated;           /* 1: emulated devices */
+    int modelled_time;      /* 1: ringlet_clock_ns() is the clock of a model */
+    const char *machine;    /* device name, or the name of the emulated machine */
+    uint64_t scratch_bytes; /* device memory in use as scratch, a rank */
+    uint64_t host_bytes;    /* pinned host memory in use, all ranks together */
+    int staged_edges;       /* edges of the ring that go through pinned host memory */
+    const char *algorithm;  /* of the last collective: "ring", "host", "" before the first */
+    uint32_t rings, slices; /* of the last collective; slices of a chunk */
 } ringlet_comm_info;
 RINGLET_API ringlet_status ringlet_comm_query(const ringlet_comm *comm, ringlet_comm_info *info);
 
@@ -235,8 +235,10 @@ RINGLET_API ringlet_status ringlet_all_gather_multi(ringlet_comm *comm, const vo
  * Helpers that work on CUDA devices and on emulated ones, so that one program serves both.
  * ringlet_buffer_alloc: `bytes` of memory on the rank's device, 256-byte aligned; free it with
  * ringlet_buffer_free() (NULL is accepted). ringlet_buffer_write/read: copy from or to ordinary
- * host memory in the order of `stream`, and wait until done (up to the communicator's timeout). A
- * buffer or stream that is still in use by a collective must not be freed.
+ * host memory in the order of `stream`, and wait until done (up to the communicator's timeout).
+ * Freeing a buffer waits for what the communicator has enqueued, also behind a failed call
+ * (TIMEOUT: nothing freed); other work on it is the caller's to wait for, as is a stream's before
+ * it is destroyed.
  */
 RINGLET_API ringlet_status ringlet_buffer_alloc(ringlet_comm *comm, int rank, uint64_t bytes,
                                                 void **out);
@@ -254,7 +256,8 @@ RINGLET_API ringlet_status ringlet_stream_destroy(ringlet_comm *comm, int rank,
                                                   ringlet_stream stream);
 
 /* Waits until the stream has done all it holds; timeout_ms < 0 waits without limit. TIMEOUT leaves
- * stream and communicator as they are. A device's error is sticky. */
+ * stream and communicator as they are. A device's error is sticky. On a communicator that has
+ * failed it waits as well, then returns the sticky error. */
 RINGLET_API ringlet_status ringlet_stream_wait(ringlet_comm *comm, int rank, ringlet_stream stream,
                                                int64_t timeout_ms);
 

@@ -150,6 +150,7 @@ struct emulated_race {
     uint32_t record_count, record_next; /* used up to record_next, then collected */
     struct emulated_clock *host;        /* what host threads have seen idle */
     uint64_t found;
+    bool blind; /* was out of memory: what orders what is no longer known, nothing is reported */
     char text[EMULATED_TEXT_MAX];
 };
 
@@ -328,6 +329,8 @@ struct emulated_clock *emulated_race_snapshot(const struct emulated_queue *q);
 bool emulated_race_saw_idle(struct emulated_queue *q); /* a host thread did */
 struct emulated_clock *emulated_clock_retain(struct emulated_clock *clock);
 void emulated_clock_release(struct emulated_clock *clock);
+/* There was no memory to go on watching: the queue fails, and no race is reported any more. */
+void emulated_race_blind(struct emulated_queue *q);
 /* Records the accesses of the queue's present operation; the queue fails over a race unless the
  * system keeps going. */
 void emulated_race_access(struct emulated_queue *q, const struct emulated_operation *op,

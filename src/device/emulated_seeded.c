@@ -184,16 +184,12 @@ static void take_time(struct emulated_queue *q, const struct emulated_operation 
         e->now_ns = q->end_ns;
 }
 
-static void out_of_memory(struct emulated_queue *q) {
-    emulated_queue_fail(q, RINGLET_OUT_OF_MEMORY, "no memory to watch the order of operations");
-}
-
 static void run_wait(struct emulated_queue *q, const struct emulated_operation *op) {
     emulated_inherit_failure(q, op->ticket);
     if (q->end_ns < op->ticket->end_ns)
         q->end_ns = op->ticket->end_ns;
     if (!emulated_race_join(q, op->ticket->clock))
-        out_of_memory(q);
+        emulated_race_blind(q);
 }
 
 static void run_record(struct emulated_queue *q, const struct emulated_operation *op) {
@@ -201,7 +197,7 @@ static void run_record(struct emulated_queue *q, const struct emulated_operation
     if (!emulated_queue_failed(q)) {
         op->ticket->clock = emulated_race_snapshot(q);
         if (!op->ticket->clock)
-            out_of_memory(q);
+            emulated_race_blind(q);
     }
     emulated_ticket_finish(op->ticket);
 }
@@ -209,7 +205,7 @@ static void run_record(struct emulated_queue *q, const struct emulated_operation
 static void run(struct emulated_queue *q, const struct emulated_operation *op) {
     if (!emulated_queue_failed(q) && op->issued != q->joined) {
         if (!emulated_race_join(q, op->issued))
-            out_of_memory(q);
+            emulated_race_blind(q);
         emulated_clock_release(q->joined);
         q->joined = emulated_clock_retain(op->issued);
     }
@@ -263,8 +259,10 @@ ringlet_status emulated_seeded_poll(struct emulated_queue *q, bool *idle) {
     if (!drained(q))
         run_one(q->system);
     *idle = drained(q);
+    /* A queue that has failed runs nothing more, so its end is seen as well. */
+    ringlet_status seen = *idle || emulated_queue_failed(q) ? saw_idle(q) : RINGLET_OK;
     ringlet_status status = emulated_queue_status(q);
-    return status || !*idle ? status : saw_idle(q);
+    return status ? status : seen;
 }
 
 ringlet_status emulated_seeded_drain(struct emulated_queue *q) {
