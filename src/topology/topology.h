@@ -15,14 +15,15 @@
 
 #include "ringlet/ringlet.h"
 
-enum topology_class { /* as nvidia-smi names them, near to far */
-                      TOPOLOGY_SELF,
-                      TOPOLOGY_NVLINK, /* NV#: a bond of `nvlinks` NVLinks */
-                      TOPOLOGY_PIX,    /* at most one PCIe bridge */
-                      TOPOLOGY_PXB,    /* several PCIe bridges */
-                      TOPOLOGY_PHB,    /* a PCIe host bridge */
-                      TOPOLOGY_NODE,   /* between host bridges of one NUMA node */
-                      TOPOLOGY_SYS     /* across sockets */
+/* As nvidia-smi names them, near to far. */
+enum topology_class {
+    TOPOLOGY_SELF,
+    TOPOLOGY_NVLINK, /* NV#: a bond of `nvlinks` NVLinks */
+    TOPOLOGY_PIX,    /* at most one PCIe bridge */
+    TOPOLOGY_PXB,    /* several PCIe bridges */
+    TOPOLOGY_PHB,    /* a PCIe host bridge */
+    TOPOLOGY_NODE,   /* between host bridges of one NUMA node */
+    TOPOLOGY_SYS     /* across sockets */
 };
 #define TOPOLOGY_CLASSES 7
 
