@@ -259,6 +259,28 @@ START_TEST(test_bad_pointer_when_enqueued) {
     ck_assert_status(copy(s, waiter, 1, b, DEVICE_HOST, outside), RINGLET_DEVICE_ERROR);
     expect_words("no live memory of pinned host memory");
     ck_assert_ok(s->ops->stream_destroy(s, 0, bad.stream));
+    ck_assert_status(wait_ms(s, good, LONG_MS), RINGLET_DEVICE_ERROR);
+    ck_assert_ok(
+        s->ops->memory_free(s, 0, a)); /* nothing holds on to the good pointers of bad calls */
+    s->ops->close(s);
+}
+END_TEST
+
+/* That a queue failed is all that its user learns, and he must be able to free what it used. */
+START_TEST(test_freeing_behind_a_failed_stream) {
+    struct device_system *s = open_variant(_i);
+    struct device_queue q = stream_on(s, 0);
+    float *a = floats_on(s, 0), *b = floats_on(s, 1);
+    bool idle = true;
+    for (int i = 0; i < 3; i++)
+        ck_assert_ok(copy(s, q, 1, b, 0, a));
+    ck_assert_ok(s->ops->poll(s, q, &idle)); /* runs the first */
+    ck_assert(!idle);
+    ck_assert_status(copy(s, q, 1, b + 1, 0, a), RINGLET_DEVICE_ERROR);
+    ck_assert_status(wait_ms(s, q, LONG_MS), RINGLET_DEVICE_ERROR);
+    ck_assert_ok(s->ops->memory_free(s, 0, a));
+    ck_assert_ok(s->ops->memory_free(s, 1, b));
+    ck_assert_uint_eq(emulated_races(s), 0);
     s->ops->close(s);
 }
 END_TEST
@@ -296,6 +318,7 @@ START_TEST(test_bad_arguments) {
     ck_assert_status(s->ops->memory_alloc(s, 0, UINT64_MAX, &memory), RINGLET_OUT_OF_MEMORY);
     ck_assert_status(s->ops->memory_alloc(s, 0, (uint64_t)64 << 30, &memory),
                      RINGLET_OUT_OF_MEMORY);
+    expect_words("are in use"); /* a and b are */
     ck_assert_status(s->ops->host_alloc(s, UINT64_MAX - 3, &memory), RINGLET_OUT_OF_MEMORY);
     ck_assert_ptr_null(memory);
     ck_assert_status(s->ops->memory_free(s, 1, a), RINGLET_INVALID_ARGUMENT);
@@ -865,6 +888,7 @@ static Suite *suite(void) {
     tcase_add_loop_test(both, test_streams_and_events_die_when_their_work_is_done, 0, VARIANTS);
     tcase_add_loop_test(both, test_close_with_pending_work, 0, VARIANTS);
     tcase_add_loop_test(both, test_bad_pointer_when_enqueued, 0, VARIANTS);
+    tcase_add_loop_test(both, test_freeing_behind_a_failed_stream, 1, VARIANTS);
     tcase_add_loop_test(both, test_bad_pointer_when_run, 0, VARIANTS);
     tcase_add_loop_test(both, test_bad_arguments, 0, 2);
     tcase_add_loop_test(both, test_stream_check, 0, 2);
