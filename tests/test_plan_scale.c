@@ -5,24 +5,12 @@
 
 #include "base/memory.h"
 #include "plan/plan.h"
+#include "slow.h"
 #include "suite.h"
 #include "topology/topology.h"
 
-/* The figures hold for optimised builds; sanitizers and -O0 get room, and no bound on memory. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
-    __has_feature(undefined_behavior_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
-#if defined(SANITIZED) || !defined(__OPTIMIZE__)
-enum { SLACK = 30 };
-#else
-enum { SLACK = 1 };
-#endif
+/* The figures hold for optimised builds; slow ones get room, and no bound on memory. */
+enum { SLACK = SUITE_SLOW ? 30 : 1 };
 #define GIB (1024.0 * 1024.0 * 1024.0)
 
 /* Processor time: other work on the machine is not the plan's. */
