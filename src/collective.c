@@ -308,10 +308,9 @@ static ringlet_status part_drive(ringlet_comm *comm, struct run_part *part) {
 }
 
 /* Enqueues all ranks' parts from one thread, a step at a time, in the order the backend chooses. */
-static ringlet_status parts_advance(ringlet_comm *comm, struct run_part *parts,
-                                    uint32_t *waiting) {
+static ringlet_status parts_advance(ringlet_comm *comm, struct run_part *parts, uint32_t *waiting) {
     struct device_system *system = comm->system;
-    uint32_t left = comm->ranks;
+    uint32_t left = comm->ranks, blocked = 0;
     for (uint32_t r = 0; r < left; r++)
         waiting[r] = r;
     struct patience patience = patience_start(comm->timeout_ms);
@@ -330,7 +329,10 @@ static ringlet_status parts_advance(ringlet_comm *comm, struct run_part *parts,
             waiting[pick] = waiting[--left];
         if (comm_stopped(comm))
             return comm_usable(comm);
-        if (state == RUN_BLOCKED && !patience_pause(&patience)) {
+        if (state != RUN_BLOCKED)
+            blocked = 0;
+        else if (++blocked > 64 * left && !patience_pause(&patience)) {
+            /* The first step not yet enqueued waits for nobody, so this is a fault of ours. */
             status_fail(RINGLET_TIMEOUT, "rank %u could not be enqueued within %lld ms", part->rank,
                         (long long)comm->timeout_ms);
             return comm_fail(comm, RINGLET_TIMEOUT);
