@@ -79,13 +79,17 @@ static void queue_end(struct emulated_queue *q) {
     emulated_queue_release(q);
 }
 
+/* Of a destroyed queue only: others may be getting their worker at this moment. */
+static bool queue_finished(const struct emulated_queue *q) {
+    return q->has_worker ? atomic_load_explicit(&q->finished, memory_order_acquire)
+                         : atomic_load(&q->done) == atomic_load(&q->issued);
+}
+
 void emulated_queue_reap(struct emulated *e) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < e->queue_count; i++) {
         struct emulated_queue *q = e->queues[i];
-        bool finished = q->has_worker ? atomic_load_explicit(&q->finished, memory_order_acquire)
-                                      : atomic_load(&q->done) == atomic_load(&q->issued);
-        if (q->destroyed && finished)
+        if (q->destroyed && queue_finished(q))
             queue_end(q);
         else
             e->queues[kept++] = q;
