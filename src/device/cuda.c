@@ -151,23 +151,28 @@ static CUresult stream_device(struct cuda_system *system, CUstream stream, CUdev
     return error;
 }
 
-/* With the queue's context current. */
+/* With the queue's context current. Capture is asked first: other questions about a stream that is
+ * being captured break the capture, and so they do while any thread captures in global mode, unless
+ * this thread is in relaxed mode. */
 static enum device_stream_state check_entered(struct cuda_system *system,
                                               struct device_queue queue) {
     bool legacy = !queue.stream || queue.stream == cudaStreamLegacy;
     CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
-    CUdevice device = queue.device;
-    if (!legacy) {
-        CUresult error = stream_device(system, queue.stream, &device);
-        if (error != CUDA_SUCCESS)
-            return cuda_codes_stream((int)error);
-        if (device != queue.device)
-            return DEVICE_STREAM_OTHER_DEVICE;
-    }
     CUresult error = system->driver.stream_capturing(queue.stream, &capturing);
     if (error != CUDA_SUCCESS)
         return cuda_codes_stream((int)error);
-    return capturing == CU_STREAM_CAPTURE_STATUS_NONE ? DEVICE_STREAM_OK : DEVICE_STREAM_CAPTURING;
+    if (capturing != CU_STREAM_CAPTURE_STATUS_NONE)
+        return DEVICE_STREAM_CAPTURING;
+    if (legacy)
+        return DEVICE_STREAM_OK;
+    CUdevice device = queue.device;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    system->driver.capture_mode(&mode);
+    error = stream_device(system, queue.stream, &device);
+    system->driver.capture_mode(&mode);
+    if (error != CUDA_SUCCESS)
+        return cuda_codes_stream((int)error);
+    return device == queue.device ? DEVICE_STREAM_OK : DEVICE_STREAM_OTHER_DEVICE;
 }
 
 static enum device_stream_state stream_check(struct device_system *base,
