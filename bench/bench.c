@@ -168,45 +168,10 @@ static void fill_options(const struct settings *set, ringlet_backend backend,
     options->disable_p2p = set->no_p2p;
 }
 
-/* Whether the machine file has a device of that index. */
-static ringlet_status has_device(const struct settings *set, int device, bool *out) {
-    enum { SMALL = 64 << 10 };
-    ringlet_options options;
-    ringlet_comm *comm = NULL;
-    fill_options(set, RINGLET_BACKEND_EMULATED, &options);
-    options.scratch_bytes = SMALL;
-    options.rings = 0;
-    ringlet_status status = ringlet_comm_create(&comm, &device, 1, &options);
-    ringlet_comm_destroy(&comm);
-    *out = !status;
-    return status == RINGLET_NO_DEVICE && device > 0 ? RINGLET_OK : status;
-}
-
-/* How many devices the machine file has; the public interface answers for one index at a time. */
-static ringlet_status count_machine(const struct settings *set, int *count) {
-    int there = 0, beyond = 1; /* device `there` exists; `beyond` is to be tried */
-    bool has;
-    ringlet_status status = has_device(set, 0, &has);
-    while (!status && beyond <= RANKS_MAX && !(status = has_device(set, beyond, &has)) && has) {
-        there = beyond;
-        beyond *= 2;
-    }
-    while (!status && beyond - there > 1) {
-        int middle = there + (beyond - there) / 2;
-        status = has_device(set, middle, &has);
-        if (has)
-            there = middle;
-        else
-            beyond = middle;
-    }
-    *count = there + 1;
-    return status;
-}
-
 static void choose_backend(struct job *job) {
     const struct settings *set = &job->set;
     int cuda = 0;
-    if (ringlet_device_count(RINGLET_BACKEND_CUDA, &cuda))
+    if (ringlet_device_count(RINGLET_BACKEND_CUDA, NULL, &cuda))
         cuda = 0;
     job->backend = (ringlet_backend)set->backend;
     job->available = cuda;
@@ -224,10 +189,8 @@ static int choose_ranks(struct job *job) {
     const struct settings *set = &job->set;
     bool emulated = job->backend == RINGLET_BACKEND_EMULATED;
     char what[200];
-    ringlet_status status = RINGLET_OK;
-    if (emulated)
-        status = set->machine ? count_machine(set, &job->available)
-                              : ringlet_device_count(job->backend, &job->available);
+    ringlet_status status =
+        ringlet_device_count(job->backend, emulated ? set->machine : NULL, &job->available);
     if (status)
         return failure(session_words(status));
     if (!job->available)
@@ -352,9 +315,13 @@ static void print_devices(const struct bench *b) {
     const struct session *s = &b->session;
     enum { SHOWN = 16 };
     printf("#\n# Using devices\n");
-    for (int rank = 0; rank < s->ranks && rank < SHOWN; rank++)
-        printf("#  Rank %2d Pid %6d device %2d %s\n", rank, (int)getpid(), s->devices[rank],
-               s->machine);
+    for (int rank = 0; rank < s->ranks && rank < SHOWN; rank++) {
+        ringlet_device_info info = {.struct_size = sizeof info};
+        if (ringlet_comm_device_query(s->comm, rank, &info))
+            continue;
+        printf("#  Rank %2d Pid %6d device %2d %s%s%s%s\n", rank, (int)getpid(), info.device,
+               info.pci[0] ? "[" : "", info.pci, info.pci[0] ? "] " : "", info.name);
+    }
     if (s->ranks > SHOWN)
         printf("#  ... and %d ranks more\n", s->ranks - SHOWN);
 }

@@ -41,7 +41,7 @@ static void print_cuda(void) {
 
 static void print_emulated(void) {
     int count;
-    if (ringlet_device_count(RINGLET_BACKEND_EMULATED, &count))
+    if (ringlet_device_count(RINGLET_BACKEND_EMULATED, NULL, &count))
         printf("emulated devices: %s\n", ringlet_error_message());
     else
         printf("emulated devices: up to %d of the built-in machine, or a machine of your own "

@@ -24,7 +24,7 @@ int main(void) {
     int ranks;
 
     check(ringlet_options_init(&options));
-    check(ringlet_device_count(RINGLET_BACKEND_AUTO, &ranks));
+    check(ringlet_device_count(RINGLET_BACKEND_AUTO, NULL, &ranks));
     if (ranks < 2) {
         options.backend = RINGLET_BACKEND_EMULATED;
         ranks = 4;

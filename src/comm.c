@@ -30,15 +30,26 @@ ringlet_status ringlet_options_init(ringlet_options *options) {
     return RINGLET_OK;
 }
 
-ringlet_status ringlet_device_count(ringlet_backend backend, int *count) {
+ringlet_status ringlet_device_count(ringlet_backend backend, const char *machine, int *count) {
     if (!count)
         return status_fail(RINGLET_INVALID_ARGUMENT, "count is NULL");
-    if (backend == RINGLET_BACKEND_EMULATED)
-        *count = TOPOLOGY_GPUS_MAX;
-    else if (backend == RINGLET_BACKEND_AUTO || backend == RINGLET_BACKEND_CUDA)
-        *count = device_cuda_count();
-    else
+    if ((int)backend < 0 || backend > RINGLET_BACKEND_EMULATED)
         return status_fail(RINGLET_INVALID_ARGUMENT, "unknown backend %d", (int)backend);
+    if (backend != RINGLET_BACKEND_EMULATED) {
+        if (machine)
+            return status_fail(RINGLET_INVALID_ARGUMENT,
+                               "machine is for emulated devices, but the backend is another");
+        *count = device_cuda_count();
+    } else if (machine) {
+        struct topology topology;
+        ringlet_status status = topology_read(&topology, machine);
+        if (status)
+            return status;
+        *count = (int)topology.gpus;
+        topology_free(&topology);
+    } else {
+        *count = TOPOLOGY_GPUS_MAX;
+    }
     return RINGLET_OK;
 }
 
@@ -320,6 +331,27 @@ ringlet_status ringlet_comm_device(const ringlet_comm *comm, int rank, int *devi
         return status_fail(RINGLET_INVALID_ARGUMENT, "rank %d is not one of the %u ranks 0 to %u",
                            rank, comm->ranks, comm->ranks - 1);
     *device = comm->devices[rank];
+    return RINGLET_OK;
+}
+
+ringlet_status ringlet_comm_device_query(const ringlet_comm *comm, int rank,
+                                         ringlet_device_info *info) {
+    int device;
+    struct device_info found;
+    ringlet_status status = ringlet_comm_device(comm, rank, &device);
+    if (status)
+        return status;
+    if (!info || info->struct_size != sizeof *info)
+        return status_fail(RINGLET_INVALID_ARGUMENT,
+                           info ? "info.struct_size is not sizeof(ringlet_device_info)"
+                                : "info is NULL");
+    status = comm->system->ops->describe(comm->system, device, &found);
+    if (status)
+        return status;
+    *info = (ringlet_device_info){
+        .struct_size = sizeof *info, .device = device, .memory_bytes = found.memory_bytes};
+    snprintf(info->name, sizeof info->name, "%s", found.name);
+    snprintf(info->pci, sizeof info->pci, "%s", found.pci);
     return RINGLET_OK;
 }
 

@@ -257,6 +257,24 @@ START_TEST(test_queries) {
     ck_assert_int_eq(ranks, 3);
     ck_assert_ok(ringlet_comm_device(comm, 2, &device));
     ck_assert_int_eq(device, 5);
+    ringlet_device_info place = {.struct_size = sizeof place};
+    ck_assert_ok(ringlet_comm_device_query(comm, 2, &place));
+    ck_assert_int_eq(place.device, 5);
+    ck_assert_uint_gt(place.memory_bytes, 1 << 30);
+    ck_assert_str_ne(place.name, "");
+    ck_assert_status(ringlet_comm_device_query(comm, 3, &place), RINGLET_INVALID_ARGUMENT);
+    place.struct_size = 1;
+    ck_assert_status(ringlet_comm_device_query(comm, 0, &place), RINGLET_INVALID_ARGUMENT);
+    int count = 0;
+    ck_assert_ok(ringlet_device_count(RINGLET_BACKEND_EMULATED, NULL, &count));
+    ck_assert_int_ge(count, 1024);
+    ck_assert_ok(ringlet_device_count(RINGLET_BACKEND_EMULATED,
+                                      TEST_SOURCE_ROOT "/machines/dgx1-v100.txt", &count));
+    ck_assert_int_eq(count, 8);
+    ck_assert_status(ringlet_device_count(RINGLET_BACKEND_EMULATED, "/nowhere", &count),
+                     RINGLET_SYSTEM_ERROR);
+    ck_assert_status(ringlet_device_count(RINGLET_BACKEND_CUDA, "/nowhere", &count),
+                     RINGLET_INVALID_ARGUMENT);
     ringlet_comm_info info = {.struct_size = sizeof info};
     ck_assert_ok(ringlet_comm_query(comm, &info));
     ck_assert_int_eq(info.emulated, 1);

@@ -129,9 +129,12 @@ RINGLET_API const char *ringlet_status_text(ringlet_status status);
  * call that fails. */
 RINGLET_API const char *ringlet_error_message(void);
 
-/* How many devices a backend has: CUDA devices visible to the process (0 without a driver), or, for
- * EMULATED, the most that the built-in machine can have. AUTO counts CUDA devices. */
-RINGLET_API ringlet_status ringlet_device_count(ringlet_backend backend, int *count);
+/* How many devices there are: for CUDA (and AUTO) those visible to the process, 0 without a driver;
+ * for EMULATED those of the machine file, or with machine NULL the most that the built-in machine
+ * can have. Errors: INVALID_ARGUMENT (a machine for CUDA devices), PARSE_ERROR and SYSTEM_ERROR
+ * (the file). */
+RINGLET_API ringlet_status ringlet_device_count(ringlet_backend backend, const char *machine,
+                                                int *count);
 
 /*
  * Makes a communicator of `ranks` ranks; rank r is device devices[r], or device r where devices is
@@ -164,6 +167,17 @@ RINGLET_API ringlet_status ringlet_comm_error(const ringlet_comm *comm);
 
 RINGLET_API ringlet_status ringlet_comm_size(const ringlet_comm *comm, int *ranks);
 RINGLET_API ringlet_status ringlet_comm_device(const ringlet_comm *comm, int rank, int *device);
+
+/* A rank's device. */
+typedef struct ringlet_device_info {
+    size_t struct_size;    /* set it to sizeof(ringlet_device_info) before the call */
+    int device;            /* its number */
+    char name[128];        /* "NVIDIA H200"; of an emulated one, its machine's */
+    char pci[32];          /* "0000:3b:00.0"; "" if it has none */
+    uint64_t memory_bytes; /* of the device in all */
+} ringlet_device_info;
+RINGLET_API ringlet_status ringlet_comm_device_query(const ringlet_comm *comm, int rank,
+                                                     ringlet_device_info *info);
 
 /* What a communicator is and holds. Strings are the communicator's. */
 typedef struct ringlet_comm_info {

@@ -1,19 +1,16 @@
 #include "tune/tune.h"
 
 /*
- * Slices of a chunk. With S slices the first of C bytes waits C / (S rate) before it can be added,
- * and each slice costs some microseconds of launching and signalling, so the best S grows as the
- * square root of C. SLICE_SCALE_BYTES is rate times twice that cost (390 GB/s and about 5 us, two
- * H200s): S = 1 up to there.
+ * Slices of a chunk. In each turn a slice is copied, added and sent on. With one slice the link
+ * rests while the slice is added; with two it carries the one while the other is added, in every
+ * turn, and more slices only cost launches. So: two, as soon as half a chunk takes longer to copy
+ * than two slices cost to launch. Measured on two H200s (docs/performance.md): two slices win from
+ * 16 MB on (8 MB chunks), one below.
  */
-enum { SLICE_SCALE_BYTES = 4 << 20, SLICES_MAX = 16 };
+enum { TWO_SLICES_FROM_BYTES = 4 << 20 };
 
 static uint32_t slices_for(uint64_t chunk_bytes) {
-    uint32_t slices = 1;
-    while (slices < SLICES_MAX &&
-           (uint64_t)(slices + 1) * (slices + 1) * SLICE_SCALE_BYTES <= chunk_bytes)
-        slices++;
-    return slices;
+    return chunk_bytes < TWO_SLICES_FROM_BYTES ? 1 : 2;
 }
 
 struct tune_choice tune_choose(enum plan_collective collective, uint32_t ranks, uint64_t count,
