@@ -723,6 +723,8 @@ START_TEST(test_questions_are_cheap) {
     }
     printf("# stream_check %.0f ns, inspect %.0f ns\n", (double)best_check / CALLS,
            (double)best_inspect / CALLS);
+    if (getenv("RINGLET_TESTS_SLOW")) /* under compute-sanitizer, say */
+        return;
     ck_assert_uint_lt(best_check / CALLS, LIMIT_NS);
     ck_assert_uint_lt(best_inspect / CALLS, LIMIT_NS);
 }
