@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/dtype.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "comm.h"
@@ -28,11 +29,11 @@ static const char *collective_name(uint32_t value) {
 }
 
 static const char *dtype_name(uint32_t value) {
-    return value == RINGLET_FLOAT32 ? "float32" : "unknown";
+    return ringlet_dtype_name((ringlet_dtype)value);
 }
 
 static const char *op_name(uint32_t value) {
-    return value == RINGLET_SUM ? "sum" : "unknown";
+    return ringlet_op_name((ringlet_op)value);
 }
 
 static const struct agree_names names = {collective_name, dtype_name, op_name};
@@ -46,12 +47,16 @@ struct extent {
 };
 
 static ringlet_status type_check(const struct arguments *a) {
-    if ((int)a->dtype < 0 || !device_dtype_size(a->dtype))
+    if (!dtype_known(a->dtype))
         return status_fail(RINGLET_INVALID_ARGUMENT, "%s: unknown type %d",
                            collective_name(a->collective), (int)a->dtype);
-    if (a->collective != PLAN_ALL_GATHER && a->op != RINGLET_SUM)
+    if (!dtype_op_known(a->op))
         return status_fail(RINGLET_INVALID_ARGUMENT, "%s: unknown operation %d",
                            collective_name(a->collective), (int)a->op);
+    if (a->collective != PLAN_ALL_GATHER && (a->dtype != RINGLET_FLOAT32 || a->op != RINGLET_SUM))
+        return status_fail(RINGLET_UNSUPPORTED, "%s: %s of %s is not there yet",
+                           collective_name(a->collective), ringlet_op_name(a->op),
+                           ringlet_dtype_name(a->dtype));
     return RINGLET_OK;
 }
 

@@ -342,7 +342,7 @@ START_TEST(test_bad_arguments) {
     ck_assert_status(
         s->ops->reduce(s, q, 0, (char *)a + 2, b, b, 8, RINGLET_FLOAT32, RINGLET_SUM, tag),
         RINGLET_INVALID_ARGUMENT);
-    ck_assert_status(s->ops->reduce(s, q, 0, a, a, b, 8, (ringlet_dtype)9, RINGLET_SUM, tag),
+    ck_assert_status(s->ops->reduce(s, q, 0, a, a, b, 8, (ringlet_dtype)77, RINGLET_SUM, tag),
                      RINGLET_UNSUPPORTED);
     ck_assert_ok(s->ops->copy(s, q, 0, NULL, 0, NULL, 0, tag)); /* nothing */
     ck_assert_ok(wait_ms(s, q, LONG_MS));                       /* none of these hurt the stream */

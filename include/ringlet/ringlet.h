@@ -62,9 +62,40 @@ typedef enum ringlet_status {
 #undef RINGLET_STATUS_ENUM
 } ringlet_status;
 
-/* Element types and operations. float32 and sum are what this version computes. */
-typedef enum ringlet_dtype { RINGLET_FLOAT32 = 0 } ringlet_dtype;
-typedef enum ringlet_op { RINGLET_SUM = 0 } ringlet_op;
+/* Every element type: name, value, bytes of an element, name in words. */
+#define RINGLET_DTYPE_MAP(X)                                                                       \
+    X(FLOAT32, 0, 4, "float32")                                                                    \
+    X(FLOAT16, 1, 2, "float16")                                                                    \
+    X(BFLOAT16, 2, 2, "bfloat16")                                                                  \
+    X(FLOAT64, 3, 8, "float64")                                                                    \
+    X(INT8, 4, 1, "int8")                                                                          \
+    X(INT32, 5, 4, "int32")                                                                        \
+    X(INT64, 6, 8, "int64")                                                                        \
+    X(UINT8, 7, 1, "uint8")                                                                        \
+    X(UINT32, 8, 4, "uint32")                                                                      \
+    X(UINT64, 9, 8, "uint64")
+
+typedef enum ringlet_dtype {
+#define RINGLET_DTYPE_ENUM(name, value, bytes, text) RINGLET_##name = value,
+    RINGLET_DTYPE_MAP(RINGLET_DTYPE_ENUM)
+#undef RINGLET_DTYPE_ENUM
+} ringlet_dtype;
+
+/* Every operation: name, value, name in words. Integers wrap; of MIN and MAX a NaN wins; AVG is the
+ * sum divided by the number of ranks, of integers the wrapped sum with the fraction dropped.
+ * docs/numerics.md has the order, the rounding and the error bounds. */
+#define RINGLET_OP_MAP(X)                                                                          \
+    X(SUM, 0, "sum")                                                                               \
+    X(PROD, 1, "prod")                                                                             \
+    X(MIN, 2, "min")                                                                               \
+    X(MAX, 3, "max")                                                                               \
+    X(AVG, 4, "avg")
+
+typedef enum ringlet_op {
+#define RINGLET_OP_ENUM(name, value, text) RINGLET_##name = value,
+    RINGLET_OP_MAP(RINGLET_OP_ENUM)
+#undef RINGLET_OP_ENUM
+} ringlet_op;
 
 /* RING: reduce-scatter and all-gather round a ring, by copies between devices and adding kernels.
  * HOST: the textbook way without peer-to-peer: copy to pinned host memory, add on the CPU, copy
@@ -124,6 +155,12 @@ RINGLET_API const char *ringlet_version(void);
  * unknown value gives "RINGLET_UNKNOWN" and "unknown status". */
 RINGLET_API const char *ringlet_status_name(ringlet_status status);
 RINGLET_API const char *ringlet_status_text(ringlet_status status);
+
+/* Name of a type ("float32") and bytes of one element; name of an operation ("sum"). Static
+ * storage; for an unknown value the names are "unknown" and the size is 0. */
+RINGLET_API const char *ringlet_dtype_name(ringlet_dtype dtype);
+RINGLET_API uint32_t ringlet_dtype_size(ringlet_dtype dtype);
+RINGLET_API const char *ringlet_op_name(ringlet_op op);
 
 /* The calling thread's last failure in words, "" if there was none. Valid until that thread's next
  * call that fails. */

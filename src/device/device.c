@@ -32,7 +32,7 @@ const char *device_peer_text(enum device_peer result) {
 }
 
 uint32_t device_dtype_size(ringlet_dtype dtype) {
-    return dtype == RINGLET_FLOAT32 ? 4 : 0;
+    return ringlet_dtype_size(dtype);
 }
 
 static uint64_t monotonic_ns(void) {
