@@ -20,6 +20,7 @@ struct arguments { /* of one rank's call */
     const void *send;
     void *recv;
     ringlet_stream stream;
+    int root; /* broadcast */
 };
 
 /* ---- names ---- */
@@ -53,11 +54,25 @@ static ringlet_status type_check(const struct arguments *a) {
     if (!dtype_op_known(a->op))
         return status_fail(RINGLET_INVALID_ARGUMENT, "%s: unknown operation %d",
                            collective_name(a->collective), (int)a->op);
-    if (a->collective != PLAN_ALL_GATHER && (a->dtype != RINGLET_FLOAT32 || a->op != RINGLET_SUM))
+    if (a->collective != PLAN_ALL_GATHER && a->collective != PLAN_BROADCAST &&
+        (a->dtype != RINGLET_FLOAT32 || a->op != RINGLET_SUM))
         return status_fail(RINGLET_UNSUPPORTED, "%s: %s of %s is not there yet",
                            collective_name(a->collective), ringlet_op_name(a->op),
                            ringlet_dtype_name(a->dtype));
     return RINGLET_OK;
+}
+
+static ringlet_status root_check(const ringlet_comm *comm, const struct arguments *a) {
+    if (a->collective == PLAN_BROADCAST && (a->root < 0 || (uint32_t)a->root >= comm->ranks))
+        return status_fail(RINGLET_INVALID_ARGUMENT,
+                           "broadcast: root %d is not one of the %u ranks 0 to %u", a->root,
+                           comm->ranks, comm->ranks - 1);
+    return RINGLET_OK;
+}
+
+/* Whether a rank's send buffer takes part: a broadcast looks at the root's alone. */
+static bool sends(uint32_t rank, const struct arguments *a) {
+    return a->collective != PLAN_BROADCAST || rank == (uint32_t)a->root;
 }
 
 static ringlet_status extents_make(const ringlet_comm *comm, const struct arguments *a,
@@ -123,6 +138,7 @@ static ringlet_status overlap_check(uint32_t rank, const struct arguments *a,
     uint64_t part = a->count * device_dtype_size(a->dtype);
     switch (a->collective) {
     case PLAN_ALL_REDUCE:
+    case PLAN_BROADCAST:
         *in_place = s == r;
         break;
     case PLAN_REDUCE_SCATTER:
@@ -135,7 +151,7 @@ static ringlet_status overlap_check(uint32_t rank, const struct arguments *a,
     if (*in_place || s + send->bytes <= r || r + recv->bytes <= s)
         return RINGLET_OK;
     static const char *const rule[] = {"recv = send", "recv = send + rank * count",
-                                       "send = recv + rank * count"};
+                                       "send = recv + rank * count", "recv = send"};
     return status_fail(
         RINGLET_INVALID_ARGUMENT,
         "%s: rank %u: send (%p, %llu bytes) and recv (%p, %llu bytes) overlap; they must "
@@ -160,16 +176,16 @@ static ringlet_status stream_check(const ringlet_comm *comm, uint32_t rank,
             "enqueues for the ranks; pass a stream of its own",
             call, rank);
     case DEVICE_STREAM_OTHER_DEVICE:
-        return status_fail(
-            RINGLET_INVALID_ARGUMENT,
-            "%s: rank %u: the stream belongs to another device than the rank's (device "
-            "%d)",
-            call, rank, queue.device);
+        return status_fail(RINGLET_INVALID_ARGUMENT,
+                           "%s: rank %u: the stream belongs to another device (or context) than "
+                           "the rank's (device "
+                           "%d)",
+                           call, rank, queue.device);
     case DEVICE_STREAM_CAPTURING:
         return status_fail(RINGLET_UNSUPPORTED,
-                           "%s: rank %u: the stream is being captured into a graph, which the %s "
-                           "algorithm cannot be",
-                           call, rank, "ring");
+                           "%s: rank %u: the stream is being captured into a graph, which copies "
+                           "between devices cannot be; end the capture first",
+                           call, rank);
     case DEVICE_STREAM_UNKNOWN:
         break;
     }
@@ -185,18 +201,21 @@ static ringlet_status arguments_check(const ringlet_comm *comm, uint32_t rank,
     *call = (struct agree_call){.collective = (uint32_t)a->collective,
                                 .dtype = (uint32_t)a->dtype,
                                 .op = (uint32_t)a->op,
+                                .root = (uint32_t)a->root,
                                 .count = a->count,
                                 .send = a->send,
                                 .recv = a->recv,
                                 .stream = a->stream};
     ringlet_status status = type_check(a);
     if (!status)
+        status = root_check(comm, a);
+    if (!status)
         status = extents_make(comm, a, &send, &recv);
-    if (!status && a->count)
+    if (!status && a->count && sends(rank, a))
         status = extent_check(comm, rank, a, &send);
     if (!status && a->count)
         status = extent_check(comm, rank, a, &recv);
-    if (!status && a->count)
+    if (!status && a->count && sends(rank, a))
         status = overlap_check(rank, a, &send, &recv, &call->in_place);
     if (!status)
         status = stream_check(comm, rank, a, one_thread);
@@ -210,15 +229,17 @@ static ringlet_status arguments_check(const ringlet_comm *comm, uint32_t rank,
 /* ---- the plan ---- */
 
 static struct plan_spec spec_make(const ringlet_comm *comm, const struct comm_rank *rank,
-                                  const struct agree_call *call) {
+                                  const struct agree_call *call, const char **why) {
     uint32_t bytes = device_dtype_size((ringlet_dtype)call->dtype);
     struct tune_choice choice =
         tune_choose((enum plan_collective)call->collective, comm->ranks, call->count, bytes,
                     comm->algorithm, comm->rings, comm->slices);
+    *why = choice.why;
     struct plan_spec spec = {
         .collective = (enum plan_collective)call->collective,
         .algorithm = choice.algorithm,
         .ranks = comm->ranks,
+        .root = call->root,
         .count = call->count,
         .element_bytes = bytes,
         .rings = choice.rings,
@@ -235,28 +256,30 @@ static struct plan_spec spec_make(const ringlet_comm *comm, const struct comm_ra
 /* The plan of the call that the rank is in: every rank comes to the same one. */
 static ringlet_status plan_find(ringlet_comm *comm, struct comm_rank *rank,
                                 const struct agree_call *call, const struct plan **out) {
-    struct plan_spec spec = spec_make(comm, rank, call);
+    const char *why;
+    struct plan_spec spec = spec_make(comm, rank, call, &why);
     if (rank->plan && plan_spec_equal(&rank->plan->spec, &spec)) {
         *out = rank->plan;
         return RINGLET_OK;
     }
     pthread_mutex_lock(&comm->plans_lock);
-    const struct plan *plan = NULL;
-    ringlet_status status = plan_cache_get(&comm->plans, &spec, &plan);
+    struct plan_cache_entry *entry = NULL;
+    ringlet_status status = plan_cache_get(&comm->plans, &spec, &entry);
+    if (!status && !entry->prepared) {
+        status = run_prepare(comm->run, entry->plan);
+        entry->prepared = !status;
+    }
     if (!status) {
-        status = run_prepare(comm->run, plan);
         comm->last.algorithm = plan_algorithm_name(spec.algorithm);
+        comm->last.why = why;
         comm->last.rings = spec.rings;
-        comm->last.slices = plan->slices;
+        comm->last.slices = entry->plan->slices;
+        rank->plan = *out = entry->plan;
     }
     pthread_mutex_unlock(&comm->plans_lock);
-    if (status == RINGLET_INVALID_ARGUMENT)
-        return status; /* the same on every rank, nothing done */
-    if (status)
-        return comm_fail(comm, status); /* others may be on their way */
-    rank->plan = plan;
-    *out = plan;
-    return RINGLET_OK;
+    if (!status || status == RINGLET_INVALID_ARGUMENT)
+        return status; /* an argument is wrong on every rank alike, and nothing is done */
+    return comm_fail(comm, status); /* others may be on their way */
 }
 
 /* What all ranks were given, read off the board, into the rank's own arrays. */
@@ -266,6 +289,35 @@ static void peers_read(const ringlet_comm *comm, struct comm_rank *rank, uint32_
         rank->in_place[r] = call->in_place;
         rank->buffers[r] = (struct run_buffers){call->send, call->recv, call->stream};
     }
+}
+
+static bool extents_meet(const void *a, uint64_t a_bytes, const void *b, uint64_t b_bytes) {
+    return (uintptr_t)a < (uintptr_t)b + b_bytes && (uintptr_t)b < (uintptr_t)a + a_bytes;
+}
+
+/* Ranks that share a device may be given one memory: what one receives in, no other may use. Every
+ * rank looks at the same and comes to the same verdict. */
+static ringlet_status sharers_check(const ringlet_comm *comm, const struct comm_rank *rank,
+                                    const struct agree_call *call) {
+    uint64_t part = call->count * device_dtype_size((ringlet_dtype)call->dtype);
+    bool scatter = call->collective == PLAN_REDUCE_SCATTER;
+    bool gather = call->collective == PLAN_ALL_GATHER;
+    uint64_t send = scatter ? part * comm->ranks : part, recv = gather ? part * comm->ranks : part;
+    for (uint32_t a = 0; call->count && comm->shares_devices && a < comm->ranks; a++)
+        for (uint32_t b = 0; b < comm->ranks; b++) {
+            const struct run_buffers *x = &rank->buffers[a], *y = &rank->buffers[b];
+            bool b_sends = call->collective != PLAN_BROADCAST || b == call->root;
+            if (a == b || comm->devices[a] != comm->devices[b])
+                continue;
+            if (extents_meet(x->recv, recv, y->recv, recv) ||
+                (b_sends && extents_meet(x->recv, recv, y->send, send)))
+                return status_fail(
+                    RINGLET_INVALID_ARGUMENT,
+                    "%s: ranks %u and %u share device %d, and recv of rank %u overlaps "
+                    "a buffer of rank %u",
+                    collective_name(call->collective), a, b, comm->devices[a], a, b);
+        }
+    return RINGLET_OK;
 }
 
 static struct run_part part_make(ringlet_comm *comm, const struct comm_rank *owner, uint32_t rank,
@@ -283,6 +335,7 @@ static ringlet_status part_advance(ringlet_comm *comm, struct run_part *part) {
     ringlet_status status;
     struct patience patience = patience_start(comm->timeout_ms);
     for (;;) {
+        uint32_t step = part->next, waits = part->waits_done;
         switch (run_advance(part, UINT32_MAX, &status)) {
         case RUN_DONE:
             return RINGLET_OK;
@@ -294,13 +347,15 @@ static ringlet_status part_advance(ringlet_comm *comm, struct run_part *part) {
         }
         if (comm_stopped(comm))
             return comm_usable(comm);
+        if (part->next != step || part->waits_done != waits)
+            patience = patience_start(comm->timeout_ms); /* it moves: the peer is only slow */
         if (patience_pause(&patience))
             continue;
-        status_fail(
-            RINGLET_TIMEOUT,
-            "%s: rank %u waited %lld ms for a peer to enqueue its part (step %u of the plan)",
-            collective_name(part->call.plan->spec.collective), part->rank,
-            (long long)comm->timeout_ms, part->next);
+        status_fail(RINGLET_TIMEOUT,
+                    "%s: rank %u waited %lld ms for a peer to enqueue its part (step %u of the "
+                    "plan)",
+                    collective_name(part->call.plan->spec.collective), part->rank,
+                    (long long)comm->timeout_ms, part->next);
         return comm_fail(comm, RINGLET_TIMEOUT);
     }
 }
@@ -334,9 +389,11 @@ static ringlet_status parts_advance(ringlet_comm *comm, struct run_part *parts, 
             waiting[pick] = waiting[--left];
         if (comm_stopped(comm))
             return comm_usable(comm);
-        if (state != RUN_BLOCKED)
+        if (state != RUN_BLOCKED && blocked) {
             blocked = 0;
-        else if (++blocked > 64 * left && !patience_pause(&patience)) {
+            patience = patience_start(comm->timeout_ms);
+        }
+        if (state == RUN_BLOCKED && ++blocked > 64 * left && !patience_pause(&patience)) {
             /* The first step not yet enqueued waits for nobody, so this is a fault of ours. */
             status_fail(RINGLET_TIMEOUT, "rank %u could not be enqueued within %lld ms", part->rank,
                         (long long)comm->timeout_ms);
@@ -397,7 +454,9 @@ static ringlet_status rank_call(ringlet_comm *comm, uint32_t rank, const struct 
     struct comm_rank *own = &comm->rank[rank];
     const struct plan *plan;
     peers_read(comm, own, number);
-    status = plan_find(comm, own, &call, &plan);
+    status = sharers_check(comm, own, &call);
+    if (!status)
+        status = plan_find(comm, own, &call, &plan);
     if (status)
         return status;
     struct run_part part = part_make(comm, own, rank, plan, &call, number);
@@ -409,21 +468,23 @@ static ringlet_status call_one(ringlet_comm *comm, int rank, const struct argume
     if (status)
         return status;
     struct comm_rank *own = &comm->rank[rank];
-    if (atomic_flag_test_and_set(&own->busy)) {
+    if (atomic_exchange(&own->busy, true)) {
         status_fail(RINGLET_MISMATCH,
                     "%s: rank %d is called by two threads at once; each rank has one thread",
                     collective_name(a->collective), rank);
         return comm_fail(comm, RINGLET_MISMATCH);
     }
+    /* Looked at again, now that it is seen to be inside: who frees a buffer behind a failure waits
+     * for those that are. */
+    status = comm_usable(comm);
     int saved;
-    status = comm->system->ops->bind(comm->system, comm->devices[rank], &saved);
-    if (status) {
+    if (!status && (status = comm->system->ops->bind(comm->system, comm->devices[rank], &saved)))
         status = comm_fail(comm, status);
-    } else {
+    else if (!status) {
         status = rank_call(comm, (uint32_t)rank, a);
         comm->system->ops->unbind(comm->system, saved);
     }
-    atomic_flag_clear(&own->busy);
+    atomic_store(&own->busy, false);
     return status;
 }
 
@@ -467,9 +528,13 @@ static ringlet_status drive_start(struct drive *drive) {
     const struct plan *plan;
     uint32_t number = agree_enter_all(comm->agree, drive->calls);
     peers_read(comm, first, number);
-    ringlet_status status = plan_find(comm, first, &drive->calls[0], &plan);
-    for (uint32_t r = 0; r < comm->ranks && !status; r++)
+    ringlet_status status = sharers_check(comm, first, &drive->calls[0]);
+    if (!status)
+        status = plan_find(comm, first, &drive->calls[0], &plan);
+    for (uint32_t r = 0; r < comm->ranks && !status; r++) {
+        comm->rank[r].plan = plan; /* none may be left with one that the cache gives away */
         drive->parts[r] = part_make(comm, first, r, plan, &drive->calls[r], number);
+    }
     return status ? status : drive_run(drive);
 }
 
@@ -487,7 +552,7 @@ static ringlet_status rank_arguments_check(ringlet_comm *comm, uint32_t rank,
 /* Marks every rank as being called; how many could be. */
 static uint32_t ranks_take(ringlet_comm *comm) {
     uint32_t taken = 0;
-    while (taken < comm->ranks && !atomic_flag_test_and_set(&comm->rank[taken].busy))
+    while (taken < comm->ranks && !atomic_exchange(&comm->rank[taken].busy, true))
         taken++;
     return taken;
 }
@@ -509,11 +574,11 @@ static ringlet_status drive_all(struct drive *drive, struct arguments a, const v
         status_fail(RINGLET_MISMATCH, "%s: rank %u is called by two threads at once",
                     collective_name(a.collective), taken);
         status = comm_fail(comm, RINGLET_MISMATCH);
-    } else {
+    } else if (!(status = comm_usable(comm))) {
         status = drive_start(drive);
     }
     while (taken)
-        atomic_flag_clear(&comm->rank[--taken].busy);
+        atomic_store(&comm->rank[--taken].busy, false);
     return status;
 }
 
@@ -522,7 +587,7 @@ static ringlet_status call_all(ringlet_comm *comm, struct arguments a, const voi
     ringlet_status status = comm_usable(comm);
     if (status)
         return status;
-    if (a.count && (!send || !recv))
+    if (a.count && ((!send && a.collective != PLAN_BROADCAST) || !recv))
         return status_fail(RINGLET_INVALID_ARGUMENT, "%s: the array %s is NULL",
                            collective_name(a.collective), send ? "recv" : "send");
     struct drive drive = {.comm = comm};
@@ -544,40 +609,54 @@ static ringlet_status call_all(ringlet_comm *comm, struct arguments a, const voi
 ringlet_status ringlet_all_reduce(ringlet_comm *comm, int rank, const void *send, void *recv,
                                   uint64_t count, ringlet_dtype dtype, ringlet_op op,
                                   ringlet_stream stream) {
-    struct arguments a = {PLAN_ALL_REDUCE, dtype, op, count, send, recv, stream};
+    struct arguments a = {PLAN_ALL_REDUCE, dtype, op, count, send, recv, stream, 0};
     return call_one(comm, rank, &a);
 }
 
 ringlet_status ringlet_reduce_scatter(ringlet_comm *comm, int rank, const void *send, void *recv,
                                       uint64_t count, ringlet_dtype dtype, ringlet_op op,
                                       ringlet_stream stream) {
-    struct arguments a = {PLAN_REDUCE_SCATTER, dtype, op, count, send, recv, stream};
+    struct arguments a = {PLAN_REDUCE_SCATTER, dtype, op, count, send, recv, stream, 0};
     return call_one(comm, rank, &a);
 }
 
 ringlet_status ringlet_all_gather(ringlet_comm *comm, int rank, const void *send, void *recv,
                                   uint64_t count, ringlet_dtype dtype, ringlet_stream stream) {
-    struct arguments a = {PLAN_ALL_GATHER, dtype, RINGLET_SUM, count, send, recv, stream};
+    struct arguments a = {PLAN_ALL_GATHER, dtype, RINGLET_SUM, count, send, recv, stream, 0};
+    return call_one(comm, rank, &a);
+}
+
+ringlet_status ringlet_broadcast(ringlet_comm *comm, int rank, const void *send, void *recv,
+                                 uint64_t count, ringlet_dtype dtype, int root,
+                                 ringlet_stream stream) {
+    struct arguments a = {PLAN_BROADCAST, dtype, RINGLET_SUM, count, send, recv, stream, root};
     return call_one(comm, rank, &a);
 }
 
 ringlet_status ringlet_all_reduce_multi(ringlet_comm *comm, const void *const *send,
                                         void *const *recv, uint64_t count, ringlet_dtype dtype,
                                         ringlet_op op, const ringlet_stream *streams) {
-    struct arguments a = {PLAN_ALL_REDUCE, dtype, op, count, NULL, NULL, NULL};
+    struct arguments a = {PLAN_ALL_REDUCE, dtype, op, count, NULL, NULL, NULL, 0};
     return call_all(comm, a, send, recv, streams);
 }
 
 ringlet_status ringlet_reduce_scatter_multi(ringlet_comm *comm, const void *const *send,
                                             void *const *recv, uint64_t count, ringlet_dtype dtype,
                                             ringlet_op op, const ringlet_stream *streams) {
-    struct arguments a = {PLAN_REDUCE_SCATTER, dtype, op, count, NULL, NULL, NULL};
+    struct arguments a = {PLAN_REDUCE_SCATTER, dtype, op, count, NULL, NULL, NULL, 0};
     return call_all(comm, a, send, recv, streams);
 }
 
 ringlet_status ringlet_all_gather_multi(ringlet_comm *comm, const void *const *send,
                                         void *const *recv, uint64_t count, ringlet_dtype dtype,
                                         const ringlet_stream *streams) {
-    struct arguments a = {PLAN_ALL_GATHER, dtype, RINGLET_SUM, count, NULL, NULL, NULL};
+    struct arguments a = {PLAN_ALL_GATHER, dtype, RINGLET_SUM, count, NULL, NULL, NULL, 0};
+    return call_all(comm, a, send, recv, streams);
+}
+
+ringlet_status ringlet_broadcast_multi(ringlet_comm *comm, const void *const *send,
+                                       void *const *recv, uint64_t count, ringlet_dtype dtype,
+                                       int root, const ringlet_stream *streams) {
+    struct arguments a = {PLAN_BROADCAST, dtype, RINGLET_SUM, count, NULL, NULL, NULL, root};
     return call_all(comm, a, send, recv, streams);
 }

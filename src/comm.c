@@ -107,15 +107,16 @@ static ringlet_status options_validate(const ringlet_options *o) {
                            o->struct_size, sizeof *o);
     if ((int)o->backend < 0 || o->backend > RINGLET_BACKEND_EMULATED)
         return status_fail(RINGLET_INVALID_ARGUMENT, "unknown backend %d", (int)o->backend);
-    if ((int)o->algorithm < 0 || o->algorithm > RINGLET_ALGORITHM_HOST)
+    if ((int)o->algorithm < 0 || o->algorithm > RINGLET_ALGORITHM_DIRECT)
         return status_fail(RINGLET_INVALID_ARGUMENT, "unknown algorithm %d", (int)o->algorithm);
     if ((int)o->scheduler < 0 || o->scheduler > RINGLET_SCHEDULER_SEEDED)
         return status_fail(RINGLET_INVALID_ARGUMENT, "unknown scheduler %d", (int)o->scheduler);
     if (o->rings > PLAN_RINGS_MAX)
         return status_fail(RINGLET_INVALID_ARGUMENT, "%u rings; at most %d", o->rings,
                            PLAN_RINGS_MAX);
-    if (o->slices > 1u << 20)
-        return status_fail(RINGLET_INVALID_ARGUMENT, "%u slices; at most %u", o->slices, 1u << 20);
+    if (o->slices > COMM_SLICES_MAX)
+        return status_fail(RINGLET_INVALID_ARGUMENT, "%u slices; at most %d", o->slices,
+                           COMM_SLICES_MAX);
     if (o->machine && o->machine_of)
         return status_fail(RINGLET_INVALID_ARGUMENT,
                            "machine and machine_of are both set; set the one that is meant");
@@ -157,7 +158,7 @@ static ringlet_status system_start(ringlet_comm *comm, const ringlet_options *o)
     return cuda ? device_open_cuda(&comm->system) : emulated_start(comm, o);
 }
 
-static ringlet_status devices_validate(const ringlet_comm *comm, int share) {
+static ringlet_status devices_validate(ringlet_comm *comm, int share) {
     int count = comm->system->ops->count(comm->system);
     for (uint32_t r = 0; r < comm->ranks; r++) {
         int device = comm->devices[r];
@@ -166,13 +167,17 @@ static ringlet_status devices_validate(const ringlet_comm *comm, int share) {
                                "rank %u: there is no device %d; this machine (%s) has %d device%s",
                                r, device, comm->system->ops->machine(comm->system), count,
                                count == 1 ? "" : "s");
-        for (uint32_t other = 0; other < r && !share; other++)
-            if (comm->devices[other] == device)
+        for (uint32_t other = 0; other < r; other++) {
+            if (comm->devices[other] != device)
+                continue;
+            if (!share)
                 return status_fail(
                     RINGLET_INVALID_ARGUMENT,
                     "ranks %u and %u both name device %d; give each rank its own, or "
                     "set share_devices",
                     other, r, device);
+            comm->shares_devices = true;
+        }
     }
     return RINGLET_OK;
 }
@@ -194,13 +199,38 @@ static bool edge_direct(ringlet_comm *comm, uint32_t from, uint32_t to) {
 }
 
 /* All rings run through the ranks in their own order, so they share edges. */
-static void edges_start(ringlet_comm *comm, int disable_p2p) {
+static void ring_edges_start(ringlet_comm *comm, int disable_p2p) {
     for (uint32_t r = 0; r < comm->ranks && comm->ranks > 1; r++) {
         bool staged = disable_p2p || !edge_direct(comm, r, (r + 1) % comm->ranks);
         comm->staged_edges += staged;
         for (uint32_t ring = 0; ring < PLAN_RINGS_MAX; ring++)
             comm->staged[(size_t)ring * comm->ranks + r] = staged;
     }
+}
+
+/* Direct copies between every two ranks; there is no other way for it. */
+static ringlet_status pairs_start(ringlet_comm *comm, int disable_p2p) {
+    for (uint32_t r = 0; r < comm->ranks; r++)
+        for (uint32_t step = 1; step < comm->ranks; step++) {
+            uint32_t to = (r + step) % comm->ranks;
+            if (disable_p2p || !edge_direct(comm, r, to))
+                return status_fail(RINGLET_UNSUPPORTED,
+                                   "direct needs peer access between every two ranks, but rank %u "
+                                   "has none to rank %u%s; use the ring",
+                                   r, to, disable_p2p ? " (disable_p2p is set)" : "");
+        }
+    return RINGLET_OK;
+}
+
+/* Only what the algorithm goes over is enabled. */
+static ringlet_status edges_start(ringlet_comm *comm, int disable_p2p) {
+    ringlet_status status = RINGLET_OK;
+    if (comm->algorithm == RINGLET_ALGORITHM_DIRECT)
+        status = pairs_start(comm, disable_p2p);
+    if (!status && comm->algorithm != RINGLET_ALGORITHM_HOST &&
+        comm->algorithm != RINGLET_ALGORITHM_HOST_PIPELINED)
+        ring_edges_start(comm, disable_p2p);
+    return status;
 }
 
 static ringlet_status scratch_choose(ringlet_comm *comm, const ringlet_options *o) {
@@ -225,15 +255,12 @@ static ringlet_status memory_start(ringlet_comm *comm, const int *devices) {
     uint32_t n = comm->ranks;
     comm->devices = memory_zeroed(n, sizeof *comm->devices);
     comm->staged = memory_zeroed((size_t)n * PLAN_RINGS_MAX, 1);
-    comm->rank_block = memory_zeroed((size_t)n + 1, sizeof *comm->rank);
+    comm->rank = memory_lines(n, sizeof *comm->rank);
     comm->agree = agree_new(n);
-    if (!comm->devices || !comm->staged || !comm->rank_block || !comm->agree)
+    if (!comm->devices || !comm->staged || !comm->rank || !comm->agree)
         return status_fail(RINGLET_OUT_OF_MEMORY, "out of host memory for %u ranks", n);
-    uintptr_t address = ((uintptr_t)comm->rank_block + 63) & ~(uintptr_t)63;
-    comm->rank = (struct comm_rank *)address;
     for (uint32_t r = 0; r < n; r++) {
         comm->devices[r] = devices ? devices[r] : (int)r;
-        atomic_flag_clear(&comm->rank[r].busy);
         comm->rank[r].in_place = memory_zeroed(n, 1);
         comm->rank[r].buffers = memory_zeroed(n, sizeof(struct run_buffers));
         if (!comm->rank[r].in_place || !comm->rank[r].buffers)
@@ -247,7 +274,7 @@ static ringlet_status comm_start(ringlet_comm *comm, const int *devices, const r
     comm->algorithm = o->algorithm;
     comm->rings = o->rings;
     comm->slices = o->slices;
-    comm->last.algorithm = "";
+    comm->last.algorithm = comm->last.why = "";
     ringlet_status status = memory_start(comm, devices);
     if (!status)
         status = system_start(comm, o);
@@ -255,9 +282,10 @@ static ringlet_status comm_start(ringlet_comm *comm, const int *devices, const r
         status = devices_validate(comm, o->share_devices);
     if (!status)
         status = scratch_choose(comm, o);
+    if (!status)
+        status = edges_start(comm, o->disable_p2p);
     if (status)
         return status;
-    edges_start(comm, o->disable_p2p);
     return run_create(&comm->run, comm->system, comm->devices, comm->ranks, comm->scratch_bytes,
                       COMM_HOST_BYTES);
 }
@@ -298,7 +326,8 @@ ringlet_status ringlet_comm_destroy(ringlet_comm **pointer) {
     ringlet_comm *comm = *pointer;
     *pointer = NULL;
     ringlet_status status = run_destroy(&comm->run, comm->timeout_ms);
-    if (comm->system)
+    /* What still runs must not lose its memory: unless closing ends it, the system stays open. */
+    if (comm->system && (status != RINGLET_TIMEOUT || comm->system->ops->close_ends_work))
         comm->system->ops->close(comm->system);
     plan_cache_clear(&comm->plans);
     for (uint32_t r = 0; comm->rank && r < comm->ranks; r++) {
@@ -306,7 +335,7 @@ ringlet_status ringlet_comm_destroy(ringlet_comm **pointer) {
         memory_free(comm->rank[r].buffers);
     }
     agree_free(comm->agree);
-    memory_free(comm->rank_block);
+    memory_free(comm->rank);
     memory_free(comm->staged);
     memory_free(comm->devices);
     pthread_mutex_destroy(&comm->plans_lock);
@@ -377,6 +406,7 @@ ringlet_status ringlet_comm_query(const ringlet_comm *constant, ringlet_comm_inf
         .algorithm = comm->last.algorithm,
         .rings = comm->last.rings,
         .slices = comm->last.slices,
+        .why = comm->last.why,
     };
     pthread_mutex_unlock(&comm->plans_lock);
     return RINGLET_OK;

@@ -17,7 +17,7 @@
 #include "run/agree.h"
 #include "run/run.h"
 
-enum { COMM_RANKS_MAX = 1024, COMM_ERROR_MAX = 640 };
+enum { COMM_RANKS_MAX = 1024, COMM_SLICES_MAX = 4096, COMM_ERROR_MAX = 640 };
 
 /* Pinned memory a rank, taken when the host algorithm or a staged edge first needs it. */
 #define COMM_HOST_BYTES (32ull << 20)
@@ -26,8 +26,10 @@ enum { COMM_RANKS_MAX = 1024, COMM_ERROR_MAX = 640 };
 #define COMM_GRANULE_BYTES 128u
 
 struct comm_rank { /* written by the rank's thread alone */
-    _Alignas(64) atomic_flag busy;
-    const struct plan *plan;     /* of its latest call; the cache's */
+    _Alignas(64) atomic_bool busy;
+    /* Of the communicator's latest call that had one; so it is the last that the cache gives away.
+     */
+    const struct plan *plan;
     uint8_t *in_place;           /* [ranks] of the call it is in */
     struct run_buffers *buffers; /* [ranks] likewise */
 };
@@ -38,19 +40,19 @@ struct ringlet_comm {
     struct agree *agree;
     uint32_t ranks;
     int *devices;
-    uint8_t *staged; /* [PLAN_RINGS_MAX * ranks] 1: that edge goes through pinned memory */
+    bool shares_devices; /* some device has several ranks */
+    uint8_t *staged;     /* [PLAN_RINGS_MAX * ranks] 1: that edge goes through pinned memory */
     uint32_t staged_edges;
-    struct comm_rank *rank; /* aligned, inside rank_block */
-    void *rank_block;
+    struct comm_rank *rank;
     uint64_t scratch_bytes;
     int64_t timeout_ms;
     ringlet_algorithm algorithm;
     uint32_t rings, slices;
 
-    pthread_mutex_t plans_lock; /* cache, run_prepare() and `last` */
+    pthread_mutex_t plans_lock; /* cache, run_prepare() and `last`; never held while waiting */
     struct plan_cache plans;
     struct {
-        const char *algorithm;
+        const char *algorithm, *why;
         uint32_t rings, slices;
     } last;
 

@@ -4,6 +4,7 @@
  */
 #include "comm.h"
 
+#include "base/clock.h"
 #include "base/status.h"
 
 /* The calling thread, bound to a rank's device for the length of one helper. */
@@ -46,15 +47,25 @@ ringlet_status ringlet_buffer_alloc(ringlet_comm *comm, int rank, uint64_t bytes
     return status;
 }
 
+/* Waits for what peers may still be copying to or from a buffer. Behind a failure, ranks may still
+ * be inside their calls and enqueue: their waits end by themselves, so they come out. */
+static ringlet_status comm_drain(ringlet_comm *comm) {
+    struct patience patience = patience_start(comm->timeout_ms);
+    for (uint32_t r = 0; comm_stopped(comm) && r < comm->ranks; r++)
+        while (atomic_load(&comm->rank[r].busy))
+            if (!patience_pause(&patience))
+                return status_fail(RINGLET_TIMEOUT,
+                                   "rank %u is still inside its call after %lld ms", r,
+                                   (long long)comm->timeout_ms);
+    return run_drain(comm->run, comm->timeout_ms);
+}
+
 ringlet_status ringlet_buffer_free(ringlet_comm *comm, int rank, void *buffer) {
     struct visit visit;
     ringlet_status status = visit_failed(&visit, comm, rank);
     if (status)
         return status;
-    /* Peers may still be copying to or from it, above all behind a failed call. */
-    pthread_mutex_lock(&comm->plans_lock);
-    status = buffer ? run_drain(comm->run, comm->timeout_ms) : RINGLET_OK;
-    pthread_mutex_unlock(&comm->plans_lock);
+    status = buffer ? comm_drain(comm) : RINGLET_OK;
     if (status != RINGLET_TIMEOUT)
         status = visit.system->ops->memory_free(visit.system, visit.device, buffer);
     visit_end(&visit);
@@ -96,11 +107,13 @@ static ringlet_status transfer(ringlet_comm *comm, int rank, void *dst, const vo
     if (!status)
         status = stream_validate(&visit, rank, stream);
     if (!status && bytes) {
-        status = visit.system->ops->transfer(visit.system, queue, dst, src, bytes, to_device);
+        /* What the stream holds may last, and a wait for it can end early; the copy itself cannot.
+         */
+        status = device_wait(visit.system, queue, comm->timeout_ms, comm_stopped, comm);
         if (!status)
-            status = device_wait(visit.system, queue, comm->timeout_ms, comm_stopped, comm);
+            status = visit.system->ops->transfer(visit.system, queue, dst, src, bytes, to_device);
         if (status == RINGLET_TIMEOUT)
-            status_fail(status, "rank %d: a transfer of %llu bytes was not done after %lld ms",
+            status_fail(status, "rank %d: a transfer of %llu bytes did not begin within %lld ms",
                         rank, (unsigned long long)bytes, (long long)comm->timeout_ms);
         else if (status == RINGLET_ABORTED)
             status = comm_usable(comm);
@@ -147,11 +160,6 @@ ringlet_status ringlet_stream_destroy(ringlet_comm *comm, int rank, ringlet_stre
     return status;
 }
 
-static bool never(void *context) {
-    (void)context;
-    return false;
-}
-
 ringlet_status ringlet_stream_wait(ringlet_comm *comm, int rank, ringlet_stream stream,
                                    int64_t timeout_ms) {
     struct visit visit;
@@ -162,8 +170,7 @@ ringlet_status ringlet_stream_wait(ringlet_comm *comm, int rank, ringlet_stream 
     bool failed = comm_stopped(comm);
     status = stream_validate(&visit, rank, stream);
     if (!status) {
-        status =
-            device_wait(visit.system, queue, timeout_ms, failed ? never : comm_stopped, comm);
+        status = device_wait(visit.system, queue, timeout_ms, failed ? NULL : comm_stopped, comm);
         if (status == RINGLET_TIMEOUT)
             status_fail(status, "rank %d: the stream was still busy after %lld ms", rank,
                         (long long)timeout_ms);

@@ -72,7 +72,7 @@ static inline struct plan *config_build(struct config *c) {
     char text[CONFIG_TEXT];
     if (c->room != CONFIG_PLENTY)
         unit = (uint64_t)c->spec.rings * c->spec.granule;
-    for (uint32_t units = 0; units <= 2 * c->spec.ranks && !plan; units++) {
+    for (uint32_t units = 0; units <= 2 * c->spec.ranks * c->spec.ranks && !plan; units++) {
         c->spec.scratch_count = c->spec.host_count = units * unit;
         if (c->room == CONFIG_PLENTY)
             c->spec.scratch_count = c->spec.host_count = 4 * unit * (c->spec.count + 1);
@@ -111,8 +111,12 @@ static inline struct plan *config_draw(struct config *c, enum plan_algorithm alg
                                  .in_place = c->in_place,
                                  .order = c->order,
                                  .staged = c->staged};
+    c->spec.root = config_random(&random) % ranks;
     config_order(c, &random);
     config_fill(c->in_place, ranks, c->in_place_many, &random);
+    for (uint32_t rank = 0; rank < ranks && collective == PLAN_BROADCAST; rank++)
+        if (rank != c->spec.root)
+            c->in_place[rank] = 0; /* only the root sends */
     config_fill(c->staged, (size_t)c->spec.rings * ranks, c->staged_many, &random);
     return config_build(c);
 }

@@ -63,6 +63,40 @@ static inline struct plan_ref maker_ref(uint32_t rank, enum plan_buffer buffer, 
     return (struct plan_ref){offset, rank, (uint32_t)buffer};
 }
 
+/* Which ranks' contributions a place holds, and whether by addition, as far as its first element
+ * tells. */
+static inline uint32_t maker_trace(const struct maker *m, struct plan_ref ref, bool *added) {
+    struct plan_ref at = plan_locate(&m->plan.spec, ref);
+    for (uint32_t id = m->plan.step_count; id-- > 0;) {
+        const struct plan_step *step = &m->steps[id];
+        struct plan_ref dst = plan_locate(&m->plan.spec, step->dst);
+        if (!plan_operands(step) || dst.rank != at.rank || dst.buffer != at.buffer ||
+            at.offset < dst.offset || at.offset >= dst.offset + step->count)
+            continue;
+        struct maker before = *m;
+        bool ignored;
+        uint32_t ranks;
+        before.plan.step_count = id;
+        ranks = maker_trace(&before, step->a, step->op == PLAN_COPY ? added : &ignored);
+        if (step->op == PLAN_COPY)
+            return ranks;
+        *added = true;
+        return ranks | maker_trace(&before, step->b, &ignored);
+    }
+    *added = false;
+    return ref.buffer == PLAN_SEND ? 1u << ref.rank : 0;
+}
+
+/* The flags that an addition should have. */
+static inline uint16_t maker_flags(const struct maker *m, const struct plan_step *step) {
+    bool added, ignored;
+    if (step->op != PLAN_REDUCE)
+        return 0;
+    uint32_t ranks = maker_trace(m, step->a, &added) | maker_trace(m, step->b, &ignored);
+    return (uint16_t)((added ? 0 : PLAN_FIRST) |
+                      (ranks == (1u << m->plan.spec.ranks) - 1 ? PLAN_LAST : 0));
+}
+
 static inline uint32_t maker_step(struct maker *m, enum plan_op op, uint32_t lane,
                                   struct plan_ref dst, struct plan_ref a, struct plan_ref b,
                                   uint64_t count) {
@@ -75,6 +109,7 @@ static inline uint32_t maker_step(struct maker *m, enum plan_op op, uint32_t lan
                                                       .wait_first = m->plan.wait_count,
                                                       .event = PLAN_NONE,
                                                       .op = (uint8_t)op};
+    m->steps[m->plan.step_count].flags = maker_flags(m, &m->steps[m->plan.step_count]);
     return m->plan.step_count++;
 }
 

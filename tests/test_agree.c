@@ -133,7 +133,7 @@ static void *racer(void *argument) {
             return (void *)(uintptr_t)status_message();
         for (uint32_t r = 0; r < RACERS; r++)
             if (agree_peer(track, r, number)->count != lap)
-                return (void *)(uintptr_t)"a value of another call";
+                return (void *)(uintptr_t) "a value of another call";
     }
     return NULL;
 }

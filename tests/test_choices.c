@@ -25,15 +25,34 @@ START_TEST(test_slices_by_size) {
     ck_assert_uint_eq(c.slices, 1); /* the same bytes in 64 chunks of 2 MiB */
     c = tune_choose(PLAN_ALL_GATHER, 64, 2 << 20, 4, RINGLET_ALGORITHM_AUTO, 0, 0);
     ck_assert_uint_eq(c.slices, 2); /* count is a chunk here */
+    c = tune_choose(PLAN_BROADCAST, 2, 64 << 20, 4, RINGLET_ALGORITHM_AUTO, 0, 0);
+    ck_assert_uint_eq(c.slices, 1); /* one hop */
+    c = tune_choose(PLAN_BROADCAST, 8, 64 << 20, 4, RINGLET_ALGORITHM_AUTO, 0, 0);
+    ck_assert_uint_gt(c.slices, 8);
 }
 END_TEST
 
 START_TEST(test_what_is_given_is_kept) {
     struct tune_choice c =
-        tune_choose(PLAN_REDUCE_SCATTER, 8, 1000, 4, RINGLET_ALGORITHM_HOST, 3, 7);
-    ck_assert_int_eq(c.algorithm, PLAN_HOST_STAGED);
+        tune_choose(PLAN_REDUCE_SCATTER, 8, 1000, 4, RINGLET_ALGORITHM_RING, 3, 7);
+    ck_assert_int_eq(c.algorithm, PLAN_RING);
     ck_assert_uint_eq(c.rings, 3);
     ck_assert_uint_eq(c.slices, 7);
+    ck_assert_str_eq(c.why, "asked for");
+    static const struct {
+        ringlet_algorithm asked;
+        enum plan_algorithm got;
+    } forms[] = {{RINGLET_ALGORITHM_HOST, PLAN_HOST_STAGED},
+                 {RINGLET_ALGORITHM_HOST_PIPELINED, PLAN_HOST_PIPELINED},
+                 {RINGLET_ALGORITHM_DIRECT, PLAN_DIRECT}};
+    for (int i = 0; i < 3; i++) {
+        c = tune_choose(PLAN_ALL_REDUCE, 8, 1000, 4, forms[i].asked, 3, 7);
+        ck_assert_int_eq(c.algorithm, forms[i].got);
+        ck_assert_uint_eq(c.rings, 1); /* they know none */
+    }
+    c = tune_choose(PLAN_BROADCAST, 8, 1000, 4, RINGLET_ALGORITHM_DIRECT, 0, 0);
+    ck_assert_int_eq(c.algorithm, PLAN_RING);
+    ck_assert_str_eq(c.why, "direct has no broadcast");
 }
 END_TEST
 
@@ -52,11 +71,11 @@ static struct plan_spec spec_of(uint64_t count) {
 }
 
 static const struct plan *get(struct plan_cache *cache, uint64_t count) {
-    const struct plan *plan = NULL;
+    struct plan_cache_entry *entry = NULL;
     struct plan_spec spec = spec_of(count);
-    ck_assert_ok(plan_cache_get(cache, &spec, &plan));
-    ck_assert_uint_eq(plan->spec.count, count);
-    return plan;
+    ck_assert_ok(plan_cache_get(cache, &spec, &entry));
+    ck_assert_uint_eq(entry->plan->spec.count, count);
+    return entry->plan;
 }
 
 START_TEST(test_cache_keeps_the_latest) {
@@ -77,17 +96,35 @@ START_TEST(test_cache_keeps_the_latest) {
 }
 END_TEST
 
+START_TEST(test_cache_notes_what_is_prepared) {
+    static struct plan_cache cache;
+    struct plan_cache_entry *entry = NULL;
+    struct plan_spec spec = spec_of(3);
+    ck_assert_ok(plan_cache_get(&cache, &spec, &entry));
+    ck_assert(!entry->prepared);
+    entry->prepared = true;
+    ck_assert_ok(plan_cache_get(&cache, &spec, &entry));
+    ck_assert(entry->prepared);
+    for (uint64_t count = 10; count < 10 + PLAN_CACHE_MAX; count++)
+        get(&cache, count);
+    ck_assert_ok(plan_cache_get(&cache, &spec, &entry)); /* built anew */
+    ck_assert(!entry->prepared);
+    plan_cache_clear(&cache);
+}
+END_TEST
+
 START_TEST(test_cache_survives_a_plan_that_cannot_be_built) {
     static struct plan_cache cache;
     struct plan_spec bad = spec_of(1);
-    const struct plan *plan = NULL, *good = get(&cache, 5);
+    struct plan_cache_entry *entry = NULL;
+    const struct plan *good = get(&cache, 5);
     bad.rings = 0;
-    ck_assert_status(plan_cache_get(&cache, &bad, &plan), RINGLET_INVALID_ARGUMENT);
-    ck_assert_ptr_null(plan);
+    ck_assert_status(plan_cache_get(&cache, &bad, &entry), RINGLET_INVALID_ARGUMENT);
+    ck_assert_ptr_null(entry);
     bad = spec_of(7);
     for (uint64_t nth = 1; nth < 200; nth++) {
         memory_fail_at(nth);
-        ringlet_status status = plan_cache_get(&cache, &bad, &plan);
+        ringlet_status status = plan_cache_get(&cache, &bad, &entry);
         bool pending = memory_fail_pending();
         memory_fail_at(0);
         if (pending)
@@ -128,6 +165,7 @@ START_TEST(test_keys) {
     DIFFERS(granule);
     DIFFERS(scratch_count);
     DIFFERS(host_count);
+    DIFFERS(root);
 #undef DIFFERS
 }
 END_TEST
@@ -177,6 +215,7 @@ static Suite *suite(void) {
     tcase_add_test(tests, test_slices_by_size);
     tcase_add_test(tests, test_what_is_given_is_kept);
     tcase_add_test(tests, test_cache_keeps_the_latest);
+    tcase_add_test(tests, test_cache_notes_what_is_prepared);
     tcase_add_test(tests, test_cache_survives_a_plan_that_cannot_be_built);
     tcase_add_test(tests, test_keys);
     tcase_add_test(tests, test_team_is_there_at_once);

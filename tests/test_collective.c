@@ -34,8 +34,8 @@ static ringlet_options random_options(ringlet_scheduler scheduler, uint64_t seed
     ringlet_options o = emulated(scheduler, seed);
     o.rings = pick(3);
     o.slices = pick(5);
-    o.algorithm = pick(4) ? RINGLET_ALGORITHM_RING : RINGLET_ALGORITHM_HOST;
-    o.disable_p2p = pick(5) == 0;
+    o.algorithm = pick(2) ? RINGLET_ALGORITHM_RING : (ringlet_algorithm)pick(5);
+    o.disable_p2p = o.algorithm != RINGLET_ALGORITHM_DIRECT && pick(5) == 0;
     o.scratch_bytes = pick(2) ? 0 : 1024u * (2 + pick(6));
     return o;
 }
@@ -58,7 +58,8 @@ static void seeded(int seed) {
     ringlet_options o = random_options(RINGLET_SCHEDULER_SEEDED, (uint64_t)seed);
     world_open(&w, ranks, 1500, &o);
     for (int call = 0; call < 3; call++) {
-        world_set(&w, (enum world_collective)pick(3), random_count(), pick(1u << ranks), pick(4));
+        world_set(&w, (enum world_collective)pick(WORLD_COLLECTIVES), random_count(),
+                  pick(1u << ranks), pick(4));
         ck_assert_msg(world_call_all(&w) == RINGLET_OK, "seed %d: %s", seed,
                       ringlet_error_message());
         if (!w.in_place && pick(2)) /* twice in a row without waiting */
@@ -108,7 +109,8 @@ START_TEST(test_threads) {
     ringlet_options o = random_options(RINGLET_SCHEDULER_THREADS, 0);
     world_open(&w, ranks, 1500, &o);
     for (int call = 0; call < 6; call++) {
-        world_set(&w, (enum world_collective)pick(3), random_count(), pick(1u << ranks), pick(4));
+        world_set(&w, (enum world_collective)pick(WORLD_COLLECTIVES), random_count(),
+                  pick(1u << ranks), pick(4));
         if (pick(2))
             ck_assert_ok(world_call_all(&w));
         else

@@ -59,7 +59,7 @@ START_TEST(test_every_collective) {
     ringlet_options o = on_cuda();
     o.slices = 3;
     open_ranks(&w, _i, 100003, &o);
-    for (int collective = 0; collective < 3; collective++)
+    for (int collective = 0; collective < WORLD_COLLECTIVES; collective++)
         for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
             world_set(&w, (enum world_collective)collective, counts[i],
                       (uint32_t)(i * 0x55 ^ (unsigned)_i) & ((1u << _i) - 1), i % 3);
@@ -77,12 +77,13 @@ START_TEST(test_random) {
     ringlet_options o = on_cuda();
     o.rings = pick(3);
     o.slices = pick(6);
-    o.algorithm = pick(4) ? RINGLET_ALGORITHM_RING : RINGLET_ALGORITHM_HOST;
-    o.disable_p2p = pick(4) == 0;
+    o.algorithm = pick(2) ? RINGLET_ALGORITHM_RING : (ringlet_algorithm)pick(5);
+    o.disable_p2p = o.algorithm != RINGLET_ALGORITHM_DIRECT && pick(4) == 0;
     o.scratch_bytes = pick(2) ? 0 : 4096u * (2 + pick(20));
     open_ranks(&w, ranks, 60000, &o);
     for (int call = 0; call < 6; call++) {
-        world_set(&w, (enum world_collective)pick(3), pick(60000), pick(1u << ranks), pick(4));
+        world_set(&w, (enum world_collective)pick(WORLD_COLLECTIVES), pick(60000),
+                  pick(1u << ranks), pick(4));
         if (pick(2))
             ck_assert_ok(world_call_all(&w));
         else /* many in a row without waiting */
@@ -286,7 +287,7 @@ START_TEST(test_pool_memory) {
     float *blocks[2] = {w.block[0], w.block[1]};
     for (int r = 0; r < 2; r++)
         w.block[r] = pool[r];
-    for (int collective = 0; collective < 3; collective++)
+    for (int collective = 0; collective < WORLD_COLLECTIVES; collective++)
         for (uint32_t in_place = 0; in_place < 4; in_place++) {
             world_set(&w, (enum world_collective)collective, 50000, in_place, 0);
             ck_assert_ok(world_call_all(&w));

@@ -62,8 +62,8 @@ START_TEST(test_equals_reference) {
         struct history_access access = {step, (uint32_t)rand() % LANES};
         struct seen expected = {{0}}, got = {{0}};
         reference_access(&reference, begin, end, access, write, &expected);
-        ck_assert_int_eq(
-            history_access(&history, begin, end, access, write, note, &got), HISTORY_OK);
+        ck_assert_int_eq(history_access(&history, begin, end, access, write, note, &got),
+                         HISTORY_OK);
         ck_assert_msg(!memcmp(&expected, &got, sizeof got), "seed %d step %u", _i + 1, step);
     }
     history_free(&history);

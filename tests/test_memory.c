@@ -16,6 +16,22 @@ START_TEST(test_zeroed_and_counted) {
 }
 END_TEST
 
+START_TEST(test_lines) {
+    int64_t before = memory_live();
+    unsigned char *bytes = memory_lines(3, 64);
+    ck_assert_ptr_nonnull(bytes);
+    ck_assert_uint_eq((uintptr_t)bytes % 64, 0);
+    for (int i = 0; i < 192; i++)
+        ck_assert_int_eq(bytes[i], 0);
+    ck_assert_int_eq(memory_live(), before + 1);
+    memory_free(bytes);
+    ck_assert_int_eq(memory_live(), before);
+    memory_fail_at(1);
+    ck_assert_ptr_null(memory_lines(1, 64));
+    ck_assert_ptr_null(memory_lines(SIZE_MAX, 64));
+}
+END_TEST
+
 START_TEST(test_overflow) {
     void *pointer = NULL;
     ck_assert_ptr_null(memory_zeroed(SIZE_MAX, 2));
@@ -45,6 +61,7 @@ static Suite *suite(void) {
     Suite *suite = suite_create("memory");
     TCase *tests = tcase_create("memory");
     tcase_add_test(tests, test_zeroed_and_counted);
+    tcase_add_test(tests, test_lines);
     tcase_add_test(tests, test_overflow);
     tcase_add_test(tests, test_planted_fault_hits_the_nth_once);
     suite_add_tcase(suite, tests);

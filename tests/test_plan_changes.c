@@ -43,10 +43,14 @@ typedef void change_all(struct subject *subject);
 static void change_plans(change_all *change, uint32_t least) {
     uint32_t changes = 0, draw = 0;
     for (uint32_t n = 2; n <= RANKS_MAX; n++)
-        for (int collective = PLAN_ALL_REDUCE; collective <= PLAN_ALL_GATHER; collective++)
+        for (int collective = PLAN_ALL_REDUCE; collective <= PLAN_BROADCAST; collective++)
             for (uint32_t k = 0; k < 6; k++) {
                 struct subject s;
-                enum plan_algorithm algorithm = k == 0 ? PLAN_HOST_STAGED : PLAN_RING;
+                static const enum plan_algorithm others[] = {PLAN_HOST_STAGED, PLAN_HOST_PIPELINED,
+                                                             PLAN_DIRECT};
+                enum plan_algorithm algorithm = k < 2 ? others[(n + k) % 3] : PLAN_RING;
+                if (collective == PLAN_BROADCAST && algorithm == PLAN_DIRECT)
+                    continue;
                 draw = (draw + 29) % CONFIG_DRAWS;
                 s.plan = config_draw(&s.config, algorithm, (enum plan_collective)collective, n,
                                      3 * n + 2 * k, 1 + k % 3, draw, draw * 17 + n);
@@ -273,7 +277,7 @@ static void change_lane_order(struct subject *s) {
             continue;
         const struct plan_step *other = &s->plan->steps[next];
         bool marks = step->op == PLAN_ENTER || other->op == PLAN_LEAVE;
-        bool turns = step->phase != PLAN_PHASE_HOST && step->turn < other->turn;
+        bool turns = s->plan->spec.algorithm == PLAN_RING && step->turn < other->turn;
         if (!marks && !turns)
             continue;
         exchange(s->plan, id, next);

@@ -33,6 +33,14 @@ static void prove_waits(const struct config *c, const struct plan *plan, uint32_
                       plan->waits[wait]);
 }
 
+/* Besides the ring, and in how many draws they differ (in place, room). */
+static const enum plan_algorithm others[] = {PLAN_HOST_STAGED, PLAN_HOST_PIPELINED, PLAN_DIRECT};
+enum { OTHERS = 3, OTHER_DRAWS = 9 };
+
+static bool exists(enum plan_algorithm algorithm, int collective) {
+    return algorithm != PLAN_DIRECT || collective != PLAN_BROADCAST;
+}
+
 struct tally {
     uint32_t plans, waits;
 };
@@ -75,7 +83,7 @@ static uint32_t counts_for(enum plan_collective collective, uint32_t n, uint32_t
 START_TEST(test_few_ranks) {
     uint32_t n = (uint32_t)_i;
     struct tally tally = {0, 0};
-    for (int collective = PLAN_ALL_REDUCE; collective <= PLAN_ALL_GATHER; collective++)
+    for (int collective = PLAN_ALL_REDUCE; collective <= PLAN_BROADCAST; collective++)
         for (int s = 0; s < SLICE_COUNTS; s++) {
             uint64_t counts[64];
             uint32_t used =
@@ -84,9 +92,11 @@ START_TEST(test_few_ranks) {
                 for (uint32_t draw = i % THIN; draw < CONFIG_DRAWS; draw += THIN)
                     prove_one(PLAN_RING, (enum plan_collective)collective, n, counts[i],
                               slice_counts[s], draw, n < 4 ? 40 : 10, &tally);
-                for (uint32_t draw = 0; draw < 9; draw++)
-                    prove_one(PLAN_HOST_STAGED, (enum plan_collective)collective, n, counts[i],
-                              slice_counts[s], draw, 1000, &tally);
+                for (uint32_t k = i % THIN; k < OTHERS * OTHER_DRAWS; k += THIN)
+                    if (exists(others[k % OTHERS], collective))
+                        prove_one(others[k % OTHERS], (enum plan_collective)collective, n,
+                                  counts[i], slice_counts[s], k / OTHERS, n < 4 ? 1000 : 20,
+                                  &tally);
             }
         }
     printf("# n=%u: %u plans proved, %u waits needed\n", n, tally.plans, tally.waits);
@@ -97,7 +107,7 @@ END_TEST
 START_TEST(test_more_ranks) {
     uint32_t n = (uint32_t)_i, draw = 5 * n;
     struct tally tally = {0, 0};
-    for (int collective = PLAN_ALL_REDUCE; collective <= PLAN_ALL_GATHER; collective++)
+    for (int collective = PLAN_ALL_REDUCE; collective <= PLAN_BROADCAST; collective++)
         for (int s = 0; s < SLICE_COUNTS; s++) {
             uint64_t counts[64];
             uint32_t used =
@@ -108,9 +118,9 @@ START_TEST(test_more_ranks) {
                     prove_one(PLAN_RING, (enum plan_collective)collective, n, counts[i],
                               slice_counts[s], draw % CONFIG_DRAWS, 8, &tally);
                 }
-                if (s == 0)
-                    prove_one(PLAN_HOST_STAGED, (enum plan_collective)collective, n, counts[i], 1,
-                              draw % 9, 4, &tally);
+                if (exists(others[(s + i) % OTHERS], collective))
+                    prove_one(others[(s + i) % OTHERS], (enum plan_collective)collective, n,
+                              counts[i], slice_counts[s] % 4, draw % OTHER_DRAWS, 4, &tally);
             }
         }
     printf("# n=%u: %u plans proved, %u waits needed\n", n, tally.plans, tally.waits);
@@ -121,14 +131,16 @@ END_TEST
 START_TEST(test_every_wait) {
     uint32_t n = (uint32_t)_i;
     struct tally tally = {0, 0};
-    for (int collective = PLAN_ALL_REDUCE; collective <= PLAN_ALL_GATHER; collective++)
+    for (int collective = PLAN_ALL_REDUCE; collective <= PLAN_BROADCAST; collective++)
         for (uint32_t k = 0; k < (n < 6 ? 12u : n < 10 ? 3u : 1u); k++) {
             uint32_t slices = n < 10 ? slice_counts[k % 3] : 1;
             uint32_t draw = (41 * (k + n) + 13 * (uint32_t)collective) % CONFIG_DRAWS;
             prove_one(PLAN_RING, (enum plan_collective)collective, n, 2 * n * slices + k, slices,
                       draw, EVERY_MAX, &tally);
-            prove_one(PLAN_HOST_STAGED, (enum plan_collective)collective, n, n + k, 1, draw,
-                      EVERY_MAX, &tally);
+            enum plan_algorithm other = others[(k + n) % OTHERS];
+            if (exists(other, collective))
+                prove_one(other, (enum plan_collective)collective, n, n + k, 1 + k % 3, draw % 9,
+                          EVERY_MAX, &tally);
         }
     printf("# n=%u: all waits of %u plans needed, %u\n", n, tally.plans, tally.waits);
 }

@@ -17,6 +17,7 @@ static uint32_t below(uint32_t limit) {
 /* Memory as plan_locate() sees it, an element a cell. */
 struct cell {
     uint32_t logical, ranks; /* a bit a rank; 0: undefined */
+    bool added;              /* a partial or a complete result, not a contribution */
 };
 
 struct model {
@@ -34,7 +35,7 @@ static void model_begin(struct model *model, const struct plan *plan) {
     for (uint32_t rank = 0; rank < RANKS; rank++)
         for (uint32_t i = 0; i < plan_buffer_count(plan, PLAN_SEND); i++)
             *cell_at(model, plan, maker_ref(rank, PLAN_SEND, 0), i) = (struct cell){
-                plan->spec.collective == PLAN_ALL_GATHER ? rank * COUNT + i : i, 1u << rank};
+                plan->spec.collective == PLAN_ALL_GATHER ? rank * COUNT + i : i, 1u << rank, false};
 }
 
 static bool may_write(const struct plan *plan, const struct plan_step *step) {
@@ -63,9 +64,15 @@ static bool model_step(struct model *model, const struct plan *plan, const struc
                 return false;
         if (!a->ranks || (adds && (!b->ranks || a->logical != b->logical || a->ranks & b->ranks)))
             return false;
+        bool first = step->flags & PLAN_FIRST, last = step->flags & PLAN_LAST;
+        bool complete = (a->ranks | b->ranks) == (1u << RANKS) - 1;
+        if (adds && (a->added == first || b->added || complete != last))
+            return false;
         result[i] = *a;
-        if (adds)
+        if (adds) {
             result[i].ranks |= b->ranks;
+            result[i].added = true;
+        }
     }
     memcpy(dst, result, step->count * sizeof *result);
     return true;
@@ -101,8 +108,12 @@ static void any_plan(struct maker *m) {
 
 static uint32_t any_step(struct maker *m, uint32_t lane) {
     uint64_t count = 1 + below(COUNT);
-    return maker_step(m, below(3) ? PLAN_REDUCE : PLAN_COPY, lane, any_ref(&m->plan, count),
-                      any_ref(&m->plan, count), any_ref(&m->plan, count), count);
+    uint32_t step =
+        maker_step(m, below(3) ? PLAN_REDUCE : PLAN_COPY, lane, any_ref(&m->plan, count),
+                   any_ref(&m->plan, count), any_ref(&m->plan, count), count);
+    if (m->steps[step].op == PLAN_REDUCE && below(20) == 0)
+        m->steps[step].flags ^= below(2) ? PLAN_FIRST : PLAN_LAST;
+    return step;
 }
 
 /* Steps are drawn until one is without fault, but for the last in some plans. */

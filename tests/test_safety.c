@@ -173,6 +173,11 @@ START_TEST(test_bad_arguments) {
         ringlet_all_reduce_multi(w.comm, s, r, 8, RINGLET_FLOAT32, RINGLET_SUM, swapped),
         RINGLET_INVALID_ARGUMENT, "not a stream");
     still_works(&w);
+    ck_assert_fails(ringlet_broadcast_multi(w.comm, s, r, 8, RINGLET_FLOAT32, 2, w.stream),
+                    RINGLET_INVALID_ARGUMENT, "root 2");
+    ck_assert_fails(ringlet_broadcast_multi(w.comm, s, r, 8, RINGLET_FLOAT32, -1, w.stream),
+                    RINGLET_INVALID_ARGUMENT, "root -1");
+    still_works(&w);
     ck_assert_fails(ringlet_all_reduce(w.comm, 2, send[0], recv[0], 8, RINGLET_FLOAT32, RINGLET_SUM,
                                        w.stream[0]),
                     RINGLET_INVALID_ARGUMENT, "rank 2");
@@ -515,7 +520,7 @@ START_TEST(test_edges_without_peer_access_are_staged_and_named) {
     ringlet_comm_info info = {.struct_size = sizeof info};
     ck_assert_ok(ringlet_comm_query(w.comm, &info));
     ck_assert_int_eq(info.staged_edges, 1);
-    for (int collective = 0; collective < 3; collective++) {
+    for (int collective = 0; collective < WORLD_COLLECTIVES; collective++) {
         world_set(&w, (enum world_collective)collective, 700, 2, 0);
         ck_assert_ok(world_call_all(&w));
         world_check(&w);

@@ -74,7 +74,7 @@ static void place(struct world *w, int r) {
     float *first = w->block[r] + PAD_MAX + w->pad;
     w->send[r] = first;
     w->recv[r] = first + send_count(w) + PAD_MAX;
-    if (!(w->in_place >> r & 1))
+    if (!(w->in_place >> r & 1) || (w->collective == WORLD_BROADCAST && r != w->root))
         return;
     w->recv[r] = first;
     if (w->collective == WORLD_REDUCE_SCATTER)
@@ -101,6 +101,8 @@ static void after(const struct world *w, int r, float *block) {
             recv[i] = sum(w, i);
         else if (w->collective == WORLD_REDUCE_SCATTER)
             recv[i] = sum(w, i + w->count * (uint64_t)r);
+        else if (w->collective == WORLD_BROADCAST)
+            recv[i] = contribution(w, w->root, i);
         else
             recv[i] = contribution(w, (int)(i / w->count), i);
     }
@@ -113,6 +115,7 @@ void world_set(struct world *w, enum world_collective collective, uint64_t count
     w->in_place = in_place;
     w->pad = pad;
     w->salt++;
+    w->root = (int)(w->salt % (uint32_t)w->ranks);
     for (int r = 0; r < w->ranks; r++) {
         place(w, r);
         before(w, r);
@@ -132,6 +135,11 @@ ringlet_status world_call(struct world *w, int r) {
     case WORLD_ALL_GATHER:
         return ringlet_all_gather(w->comm, r, w->send[r], w->recv[r], w->count, RINGLET_FLOAT32,
                                   w->stream[r]);
+    case WORLD_BROADCAST:
+        return ringlet_broadcast(w->comm, r, w->send[r], w->recv[r], w->count, RINGLET_FLOAT32,
+                                 w->root, w->stream[r]);
+    case WORLD_COLLECTIVES:
+        break;
     }
     return RINGLET_INVALID_ARGUMENT;
 }
@@ -152,6 +160,11 @@ ringlet_status world_call_all(struct world *w) {
                                             RINGLET_SUM, w->stream);
     case WORLD_ALL_GATHER:
         return ringlet_all_gather_multi(w->comm, send, recv, w->count, RINGLET_FLOAT32, w->stream);
+    case WORLD_BROADCAST:
+        return ringlet_broadcast_multi(w->comm, send, recv, w->count, RINGLET_FLOAT32, w->root,
+                                       w->stream);
+    case WORLD_COLLECTIVES:
+        break;
     }
     return RINGLET_INVALID_ARGUMENT;
 }

@@ -8,7 +8,13 @@
 
 #include "ringlet/ringlet.h"
 
-enum world_collective { WORLD_ALL_REDUCE, WORLD_REDUCE_SCATTER, WORLD_ALL_GATHER };
+enum world_collective {
+    WORLD_ALL_REDUCE,
+    WORLD_REDUCE_SCATTER,
+    WORLD_ALL_GATHER,
+    WORLD_BROADCAST,
+    WORLD_COLLECTIVES
+};
 enum { WORLD_RANKS_MAX = 16 };
 
 struct world {
@@ -18,6 +24,7 @@ struct world {
     uint64_t count;
     uint32_t salt;     /* changes the data */
     uint32_t in_place; /* bit r: rank r */
+    int root;          /* of a broadcast; world_set() turns it */
     uint64_t pad;      /* elements before each buffer, to shift alignment; at most 64 */
     float *block[WORLD_RANKS_MAX];
     float *send[WORLD_RANKS_MAX], *recv[WORLD_RANKS_MAX]; /* device memory */

@@ -98,12 +98,17 @@ typedef enum ringlet_op {
 } ringlet_op;
 
 /* RING: reduce-scatter and all-gather round a ring, by copies between devices and adding kernels.
+ * DIRECT: each rank collects its chunk from all peers, adds it at once in rank order and hands the
+ * result out; every pair of devices must have peer access. (Broadcast has no such form: RING.)
  * HOST: the textbook way without peer-to-peer: copy to pinned host memory, add on the CPU, copy
- * back; for comparison. AUTO: the library chooses. */
+ * back. HOST_PIPELINED: the same in slices, copying and adding at once: the best that can be done
+ * that way. The two host forms are for comparison. AUTO: the library chooses. */
 typedef enum ringlet_algorithm {
     RINGLET_ALGORITHM_AUTO = 0,
     RINGLET_ALGORITHM_RING = 1,
-    RINGLET_ALGORITHM_HOST = 2
+    RINGLET_ALGORITHM_HOST = 2,
+    RINGLET_ALGORITHM_HOST_PIPELINED = 3,
+    RINGLET_ALGORITHM_DIRECT = 4
 } ringlet_algorithm;
 
 /* AUTO: CUDA where the library was built with it and a device is there, else emulated. */
@@ -226,8 +231,9 @@ typedef struct ringlet_comm_info {
     uint64_t scratch_bytes; /* device memory in use as scratch, a rank */
     uint64_t host_bytes;    /* pinned host memory in use, all ranks together */
     int staged_edges;       /* edges of the ring that go through pinned host memory */
-    const char *algorithm;  /* of the last collective: "ring", "host", "" before the first */
+    const char *algorithm;  /* of the last collective: "ring", "direct", ...; "" before the first */
     uint32_t rings, slices; /* of the last collective; slices of a chunk */
+    const char *why;        /* it was chosen, in words; "" before the first */
 } ringlet_comm_info;
 RINGLET_API ringlet_status ringlet_comm_query(const ringlet_comm *comm, ringlet_comm_info *info);
 
@@ -251,6 +257,8 @@ RINGLET_API ringlet_status ringlet_comm_query(const ringlet_comm *comm, ringlet_
  *                  ranks * count elements. In place: recv = send + rank * count.
  * all-gather:      recv[r * count + i] = send of rank r [i], i < count; recv holds ranks * count
  *                  elements. In place: send = recv + rank * count.
+ * broadcast:       recv[i] = send of rank `root` [i], i < count; send of other ranks is not looked
+ *                  at. In place (at the root): recv = send.
  */
 RINGLET_API ringlet_status ringlet_all_reduce(ringlet_comm *comm, int rank, const void *send,
                                               void *recv, uint64_t count, ringlet_dtype dtype,
@@ -261,6 +269,10 @@ RINGLET_API ringlet_status ringlet_reduce_scatter(ringlet_comm *comm, int rank, 
 RINGLET_API ringlet_status ringlet_all_gather(ringlet_comm *comm, int rank, const void *send,
                                               void *recv, uint64_t count, ringlet_dtype dtype,
                                               ringlet_stream stream);
+
+RINGLET_API ringlet_status ringlet_broadcast(ringlet_comm *comm, int rank, const void *send,
+                                             void *recv, uint64_t count, ringlet_dtype dtype,
+                                             int root, ringlet_stream stream);
 
 /*
  * Second way to call: one thread drives all ranks. Arrays have one entry a rank. The library
@@ -281,6 +293,11 @@ RINGLET_API ringlet_status ringlet_all_gather_multi(ringlet_comm *comm, const vo
                                                     void *const *recv, uint64_t count,
                                                     ringlet_dtype dtype,
                                                     const ringlet_stream *streams);
+
+RINGLET_API ringlet_status ringlet_broadcast_multi(ringlet_comm *comm, const void *const *send,
+                                                   void *const *recv, uint64_t count,
+                                                   ringlet_dtype dtype, int root,
+                                                   const ringlet_stream *streams);
 
 /*
  * Helpers that work on CUDA devices and on emulated ones, so that one program serves both.

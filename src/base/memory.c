@@ -28,6 +28,17 @@ void *memory_zeroed(size_t elements, size_t size) {
     return pointer;
 }
 
+void *memory_lines(size_t elements, size_t size) {
+    size_t bytes;
+    void *pointer;
+    if (__builtin_mul_overflow(elements ? elements : 1, size, &bytes) || planted_fault() ||
+        posix_memalign(&pointer, 64, bytes))
+        return NULL;
+    memset(pointer, 0, bytes);
+    count(1);
+    return pointer;
+}
+
 bool memory_resize(void *pointer_to_pointer, size_t elements, size_t size) {
     void *old, *grown;
     size_t bytes;

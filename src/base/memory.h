@@ -13,6 +13,10 @@
  * overflows. count 0 gives a pointer that can be freed. Free with memory_free(). */
 void *memory_zeroed(size_t count, size_t size);
 
+/* The same, the first element at a multiple of 64, where elements are a multiple of 64 bytes: one
+ * cache line is never shared by two. */
+void *memory_lines(size_t count, size_t size);
+
 /* Like realloc for count elements: *pointer is changed only on success, returns false otherwise.
  * The new part is not zeroed. */
 bool memory_resize(void *pointer_to_pointer, size_t count, size_t size);

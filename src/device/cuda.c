@@ -136,21 +136,6 @@ static void inspect(struct device_system *base, const void *pointer, struct devi
         out->bytes = size - (address - start);
 }
 
-static CUresult stream_device(struct cuda_system *system, CUstream stream, CUdevice *out) {
-    const struct cuda_driver *driver = &system->driver;
-    CUcontext context = NULL;
-    if (driver->stream_device)
-        return driver->stream_device(stream, out);
-    CUresult error = driver->stream_context(stream, &context);
-    if (error == CUDA_SUCCESS)
-        error = driver->context_push(context);
-    if (error != CUDA_SUCCESS)
-        return error;
-    error = driver->context_device(out);
-    driver->context_pop(&context);
-    return error;
-}
-
 /* With the queue's context current. Capture is asked first: other questions about a stream that is
  * being captured break the capture, and so they do while any thread captures in global mode, unless
  * this thread is in relaxed mode. */
@@ -163,16 +148,20 @@ static enum device_stream_state check_entered(struct cuda_system *system,
         return cuda_codes_stream((int)error);
     if (capturing != CU_STREAM_CAPTURE_STATUS_NONE)
         return DEVICE_STREAM_CAPTURING;
+    if (queue.stream == cudaStreamPerThread)
+        return DEVICE_STREAM_PER_THREAD;
     if (legacy)
         return DEVICE_STREAM_OK;
-    CUdevice device = queue.device;
+    CUcontext context = NULL;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     system->driver.capture_mode(&mode);
-    error = stream_device(system, queue.stream, &device);
+    error = system->driver.stream_context(queue.stream, &context);
     system->driver.capture_mode(&mode);
     if (error != CUDA_SUCCESS)
         return cuda_codes_stream((int)error);
-    return device == queue.device ? DEVICE_STREAM_OK : DEVICE_STREAM_OTHER_DEVICE;
+    /* A stream of another context of the same device cannot be used with our events either. */
+    return context == system->devices[queue.device].context ? DEVICE_STREAM_OK
+                                                            : DEVICE_STREAM_OTHER_DEVICE;
 }
 
 static enum device_stream_state stream_check(struct device_system *base,
@@ -180,8 +169,6 @@ static enum device_stream_state stream_check(struct device_system *base,
     struct cuda_system *system = cuda_system_of(base);
     struct cuda_scope scope;
     enum device_stream_state state = DEVICE_STREAM_UNKNOWN;
-    if (queue.stream == cudaStreamPerThread)
-        return DEVICE_STREAM_PER_THREAD;
     if (cuda_enter(system, queue.device, &scope) == RINGLET_OK)
         state = check_entered(system, queue);
     cuda_leave(&scope);
@@ -422,6 +409,7 @@ static uint32_t turn(struct device_system *base, uint32_t candidates) {
 
 const struct device_ops cuda_ops = {
     .backend = "cuda",
+    .close_ends_work = false,
     .close = cuda_close,
     .retain = cuda_retain,
     .count = count_devices,

@@ -38,8 +38,8 @@ struct device_tag {
 
 struct device_info {
     char name[DEVICE_NAME_MAX + 1];
-    char pci[32];          /* "0000:3b:00.0", "" if it has none */
-    uint8_t uuid[16];      /* zeros if it has none */
+    char pci[32];     /* "0000:3b:00.0", "" if it has none */
+    uint8_t uuid[16]; /* zeros if it has none */
     uint64_t memory_bytes;
     int compute_major, compute_minor; /* 0.0 if it has none */
 };
@@ -81,7 +81,9 @@ enum device_stream_state {
 struct device_ops {
     const char *backend; /* "cuda", "emulated" */
 
-    /* Drops one reference; the last frees the system and everything still allocated in it. */
+    /* Drops one reference; the last frees the system and everything still allocated in it. Whether
+     * that ends work still under way as well: if not, it must not be called while there is any. */
+    bool close_ends_work;
     void (*close)(struct device_system *);
     void (*retain)(struct device_system *);
 

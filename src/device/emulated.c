@@ -213,6 +213,7 @@ static void op_close(struct device_system *system) {
 
 static const struct device_ops emulated_ops = {
     .backend = "emulated",
+    .close_ends_work = true,
     .close = op_close,
     .retain = op_retain,
     .count = op_count,

@@ -21,13 +21,12 @@ struct candidates { /* what the step being added conflicts with, the latest of e
     uint32_t *steps;
     uint32_t count, capacity;
     uint32_t lane; /* of the step */
-    bool failed;
 };
 
 struct plan_builder {
     struct plan *plan;
     uint32_t ranks;
-    uint32_t lane_capacity, step_capacity, wait_capacity;
+    uint32_t lane_capacity, step_capacity, wait_capacity, more_capacity;
     struct history *histories; /* [ranks * PLAN_BUFFERS] */
     uint32_t *lane_last;       /* [lanes] latest step, PLAN_NONE before the first */
     uint32_t *lane_length;     /* [lanes] */
@@ -283,9 +282,8 @@ static void step_add(struct plan_builder *b, struct plan_step step, struct plan_
     if (step.op == PLAN_ENTER || step.op == PLAN_LEAVE) {
         touch_all(b, plan->lanes[lane].rank);
     } else {
-        touch(b, step.a, step.count, false);
-        if (step.op == PLAN_REDUCE)
-            touch(b, step.b, step.count, false);
+        for (uint32_t i = 0; i < plan_operands(&step); i++)
+            touch(b, plan_operand(plan, &step, i), step.count, false);
         touch(b, step.dst, step.count, true);
     }
     sort_latest_first(b->found.steps, b->found.count);
@@ -346,15 +344,55 @@ void plan_builder_copy(struct plan_builder *b, uint32_t lane, struct plan_ref ds
     step_add(b, step, label);
 }
 
-void plan_builder_reduce(struct plan_builder *b, uint32_t lane, struct plan_ref dst,
-                         struct plan_ref left, struct plan_ref right, uint64_t count,
-                         struct plan_label label) {
-    struct plan_step step = {
-        .dst = dst, .a = left, .b = right, .count = count, .lane = lane, .op = PLAN_REDUCE};
-    if (!count)
-        return;
+/* Keeps the operands beyond the second; false when out of memory. */
+static bool more_keep(struct plan_builder *b, struct plan_step *step,
+                      const struct plan_ref *operands, uint32_t operand_count) {
+    struct plan *plan = b->plan;
+    step->more_first = plan->more_count;
+    step->more_count = (uint16_t)(operand_count - 2);
+    while (b->more_capacity < plan->more_count + step->more_count) {
+        size_t grown = b->more_capacity ? 2 * (size_t)b->more_capacity : 64;
+        if (grown >= PLAN_NONE || !memory_resize(&plan->more, grown, sizeof *plan->more))
+            return false;
+        b->more_capacity = (uint32_t)grown;
+    }
+    for (uint32_t i = 2; i < operand_count; i++)
+        plan->more[plan->more_count++] = operands[i];
+    return true;
+}
+
+static void reduce_some(struct plan_builder *b, uint32_t lane, struct plan_ref dst,
+                        const struct plan_ref *operands, uint32_t operand_count, uint64_t count,
+                        uint32_t flags, struct plan_label label) {
+    struct plan_step step = {.dst = dst,
+                             .a = operands[0],
+                             .b = operands[1],
+                             .count = count,
+                             .lane = lane,
+                             .flags = (uint16_t)flags,
+                             .op = PLAN_REDUCE};
+    if (!more_keep(b, &step, operands, operand_count))
+        b->failed = true;
     buffer_used(b, dst, count);
     step_add(b, step, label);
+}
+
+void plan_builder_reduce(struct plan_builder *b, uint32_t lane, struct plan_ref dst,
+                         const struct plan_ref *operands, uint32_t operand_count, uint64_t count,
+                         uint32_t flags, struct plan_label label) {
+    struct plan_ref group[64];
+    uint32_t done = 0;
+    while (count && done < operand_count) {
+        uint32_t held = done ? 1 : 0, left = operand_count - done;
+        uint32_t now = left < PLAN_OPERANDS_MAX - held ? left : PLAN_OPERANDS_MAX - held;
+        group[0] = dst; /* the partial result so far */
+        for (uint32_t i = 0; i < now; i++)
+            group[held + i] = operands[done + i];
+        done += now;
+        uint32_t kept =
+            flags & ((held ? 0u : PLAN_FIRST) | (done == operand_count ? PLAN_LAST : 0u));
+        reduce_some(b, lane, dst, group, held + now, count, kept, label);
+    }
 }
 
 /* Gives every step its position in its rank's program and, where it is waited for, an event. */

@@ -39,9 +39,11 @@ void plan_builder_cut(struct plan_builder *builder, struct plan_ref at);
 void plan_builder_enter(struct plan_builder *builder);
 void plan_builder_copy(struct plan_builder *builder, uint32_t lane, struct plan_ref dst,
                        struct plan_ref src, uint64_t count, struct plan_label label);
+/* dst = operands added in the order given; more than PLAN_OPERANDS_MAX make several steps, and dst
+ * may then be the first operand but no other. flags: enum plan_flag, of the whole. */
 void plan_builder_reduce(struct plan_builder *builder, uint32_t lane, struct plan_ref dst,
-                         struct plan_ref a, struct plan_ref b, uint64_t count,
-                         struct plan_label label);
+                         const struct plan_ref *operands, uint32_t operand_count, uint64_t count,
+                         uint32_t flags, struct plan_label label);
 
 /* Ends the plan and frees the builder; *out is set only on success. */
 ringlet_status plan_builder_finish(struct plan_builder *builder, uint32_t slices,
@@ -55,5 +57,7 @@ ringlet_status plan_ring_build(struct plan_builder *builder, const struct plan_s
                                uint32_t *slices);
 ringlet_status plan_host_build(struct plan_builder *builder, const struct plan_spec *spec,
                                uint32_t *slices);
+ringlet_status plan_direct_build(struct plan_builder *builder, const struct plan_spec *spec,
+                                 uint32_t *slices);
 
 #endif

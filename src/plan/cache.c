@@ -3,14 +3,14 @@
 #include <string.h>
 
 ringlet_status plan_cache_get(struct plan_cache *cache, const struct plan_spec *spec,
-                              const struct plan **out) {
+                              struct plan_cache_entry **out) {
     struct plan_cache_entry *oldest = &cache->entries[0];
     cache->clock++;
     for (int i = 0; i < PLAN_CACHE_MAX; i++) {
         struct plan_cache_entry *entry = &cache->entries[i];
         if (entry->plan && plan_spec_equal(&entry->plan->spec, spec)) {
             entry->used = cache->clock;
-            *out = entry->plan;
+            *out = entry;
             return RINGLET_OK;
         }
         if (!entry->plan || (oldest->plan && entry->used < oldest->used))
@@ -21,10 +21,9 @@ ringlet_status plan_cache_get(struct plan_cache *cache, const struct plan_spec *
     if (status)
         return status;
     plan_free(oldest->plan);
-    oldest->plan = plan;
-    oldest->used = cache->clock;
+    *oldest = (struct plan_cache_entry){plan, false, cache->clock};
     cache->built++;
-    *out = plan;
+    *out = oldest;
     return RINGLET_OK;
 }
 

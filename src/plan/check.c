@@ -68,9 +68,12 @@ ringlet_status check_step(struct check *check, uint32_t id) {
     if (step->wait_count > plan->wait_count ||
         step->wait_first > plan->wait_count - step->wait_count)
         return check_fail(check, id, PLAN_NONE, "has waits beyond the plan's");
+    if (step->op == PLAN_REDUCE && (step->more_count > plan->more_count ||
+                                    step->more_first > plan->more_count - step->more_count))
+        return check_fail(check, id, PLAN_NONE, "has operands beyond the plan's");
     ringlet_status status = RINGLET_OK;
     for (uint32_t i = 0; i < check_refs(step) && !status; i++)
-        status = check_place(check, id, check_ref(step, i));
+        status = check_place(check, id, check_ref(plan, step, i));
     return status;
 }
 
@@ -247,7 +250,7 @@ static ringlet_status note_positions(struct structure *s) {
 static bool has_direct_edge(const struct structure *s, uint32_t from, uint32_t to) {
     const struct plan_spec *spec = &s->check.plan->spec;
     if (spec->algorithm != PLAN_RING)
-        return false;
+        return spec->algorithm == PLAN_DIRECT;
     for (uint32_t ring = 0; ring < spec->rings; ring++) {
         size_t row = (size_t)ring * spec->ranks;
         uint32_t position = s->position[row + from];
@@ -280,7 +283,7 @@ static ringlet_status check_reach(struct structure *s, uint32_t id) {
         return RINGLET_OK;
     }
     for (uint32_t i = 0; i < refs; i++) {
-        struct plan_ref ref = check_ref(step, i);
+        struct plan_ref ref = check_ref(plan, step, i);
         if ((ref.buffer == PLAN_HOST) != host || (!host && ref.rank != home))
             return check_fail(&s->check, id, PLAN_NONE, "adds what is not in one memory");
     }

@@ -28,14 +28,15 @@ ringlet_status check_out_of_memory(void);
  * buffers. */
 ringlet_status check_step(struct check *check, uint32_t step);
 
-/* How many references a step has: dst, a, b in this order. */
+/* How many references a step has: dst, then its operands. */
 static inline uint32_t check_refs(const struct plan_step *step) {
-    return step->op == PLAN_COPY ? 2 : step->op == PLAN_REDUCE ? 3 : 0;
+    uint32_t operands = plan_operands(step);
+    return operands ? operands + 1 : 0;
 }
 
-/* dst, a or b. */
-static inline struct plan_ref check_ref(const struct plan_step *step, uint32_t i) {
-    return i == 0 ? step->dst : i == 1 ? step->a : step->b;
+static inline struct plan_ref check_ref(const struct plan *plan, const struct plan_step *step,
+                                        uint32_t i) {
+    return i == 0 ? step->dst : plan_operand(plan, step, i - 1);
 }
 
 #endif

@@ -142,7 +142,8 @@ static ringlet_status touch_step(struct order *o, const struct plan_step *step) 
     if (check_refs(step) == 0)
         return touch_everything(o, plan->lanes[step->lane].rank);
     for (uint32_t i = check_refs(step); i > 0 && !status; i--) /* reads, then the write */
-        status = touch(o, plan_locate(&plan->spec, check_ref(step, i - 1)), step->count, i == 1);
+        status =
+            touch(o, plan_locate(&plan->spec, check_ref(plan, step, i - 1)), step->count, i == 1);
     return status;
 }
 

@@ -6,7 +6,9 @@
  * A value is which element of the collective it is (its logical index) and whose contributions it
  * holds. Logical indices: all-reduce and reduce-scatter: element i of SEND is i. All-gather:
  * element i of SEND of rank r is r * count + i. A buffer is a sorted list of intervals whose
- * elements count on from the first's index and share one set. Sets are kept once and counted.
+ * elements count on from the first's index and share one set and state. Sets are kept once and
+ * counted. The state tells what an average must know: whether a value is as the caller gave it, a
+ * partial result, or complete.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -16,10 +18,15 @@
 
 #define UNDEFINED UINT32_MAX /* the set of memory that nothing has written */
 
+enum state { GIVEN, PARTIAL, COMPLETE };
+static const char *const state_names[] = {"a contribution", "a partial result",
+                                          "a complete result"};
+
 struct piece { /* ends where the next begins, or with its list */
     uint64_t begin;
     uint64_t logical; /* index of the first element */
     uint32_t set;
+    enum state state;
 };
 
 struct list {
@@ -129,7 +136,7 @@ static void list_clear(struct sets *sets, struct list *list) {
 static bool list_append(struct sets *sets, struct list *list, struct piece piece) {
     if (list->count > 0) {
         const struct piece *last = &list->pieces[list->count - 1];
-        if (last->set == piece.set &&
+        if (last->set == piece.set && last->state == piece.state &&
             last->logical + (piece.begin - last->begin) == piece.logical) {
             set_release(sets, piece.set);
             return true;
@@ -226,14 +233,14 @@ static ringlet_status start(struct run *run) {
     const struct plan_spec *spec = &run->check.plan->spec;
     for (uint32_t rank = 0; rank < spec->ranks; rank++) {
         for (uint32_t buffer = 0; buffer < PLAN_BUFFERS; buffer++) {
-            struct piece nothing = {0, 0, UNDEFINED};
+            struct piece nothing = {0, 0, UNDEFINED, GIVEN};
             if (!list_append(&run->sets, memory_of(run, rank, buffer), nothing))
                 return check_out_of_memory();
         }
         uint64_t count = run->check.total[PLAN_SEND];
         struct plan_ref place = plan_locate(spec, (struct plan_ref){0, rank, PLAN_SEND});
         struct piece own = {0, spec->collective == PLAN_ALL_GATHER ? rank * spec->count : 0,
-                            set_new(&run->sets)};
+                            set_new(&run->sets), GIVEN};
         if (own.set == UNDEFINED)
             return check_out_of_memory();
         set_add(&run->sets, own.set, rank);
@@ -263,6 +270,19 @@ static ringlet_status read_operand(struct run *run, uint32_t id, struct plan_ref
     return RINGLET_OK;
 }
 
+/* The operand of a step must be in the state that the step takes it for. */
+static ringlet_status check_state(struct run *run, uint32_t id, uint32_t operand,
+                                  const struct list *list) {
+    bool first = run->check.plan->steps[id].flags & PLAN_FIRST;
+    enum state wanted = operand == 0 && !first ? PARTIAL : GIVEN;
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->pieces[i].state != wanted)
+            return check_fail(&run->check, id, PLAN_NONE,
+                              "takes operand %" PRIu32 " for %s, but it is %s", operand,
+                              state_names[wanted], state_names[list->pieces[i].state]);
+    return RINGLET_OK;
+}
+
 /* Appends a + b from element `begin` on, where each is one piece. */
 static ringlet_status add_pieces(struct run *run, uint32_t id, uint64_t begin, struct piece a,
                                  struct piece b) {
@@ -276,7 +296,7 @@ static ringlet_status add_pieces(struct run *run, uint32_t id, uint64_t begin, s
         return check_fail(&run->check, id, PLAN_NONE,
                           "adds the contribution of rank %" PRIu32 " to element %" PRIu64 " twice",
                           twice, a.logical);
-    struct piece sum = {begin, a.logical, set_union(&run->sets, a.set, b.set)};
+    struct piece sum = {begin, a.logical, set_union(&run->sets, a.set, b.set), PARTIAL};
     if (sum.set == UNDEFINED || !list_append(&run->sets, &run->sum, sum))
         return check_out_of_memory();
     return RINGLET_OK;
@@ -325,13 +345,53 @@ static ringlet_status check_overlap(struct run *run, uint32_t id) {
     const struct plan_step *step = &plan->steps[id];
     struct plan_ref dst = plan_locate(&plan->spec, step->dst);
     for (uint32_t i = 1; i < check_refs(step); i++) {
-        struct plan_ref ref = plan_locate(&plan->spec, check_ref(step, i));
+        struct plan_ref ref = plan_locate(&plan->spec, check_ref(plan, step, i));
         uint64_t apart =
             ref.offset > dst.offset ? ref.offset - dst.offset : dst.offset - ref.offset;
         if (ref.rank == dst.rank && ref.buffer == dst.buffer && apart != 0 && apart < step->count)
             return check_fail(&run->check, id, PLAN_NONE, "writes across what it reads");
     }
     return RINGLET_OK;
+}
+
+static void swap(struct list *a, struct list *b) {
+    struct list other = *a;
+    *a = *b;
+    *b = other;
+}
+
+/* A step that says its result is complete is right, and one that does not say so as well. */
+static ringlet_status check_complete(struct run *run, uint32_t id, struct list *value) {
+    const struct plan *plan = run->check.plan;
+    bool last = plan->steps[id].flags & PLAN_LAST;
+    for (uint32_t i = 0; i < value->count; i++) {
+        bool all = true;
+        for (uint32_t rank = 0; rank < plan->spec.ranks && all; rank++)
+            all = set_holds(&run->sets, value->pieces[i].set, rank);
+        if (all != last)
+            return check_fail(&run->check, id, PLAN_NONE,
+                              all ? "has a complete result and does not say so"
+                                  : "says that its result is complete, which it is not");
+        value->pieces[i].state = last ? COMPLETE : PARTIAL;
+    }
+    return RINGLET_OK;
+}
+
+/* left = all operands added, one after the other */
+static ringlet_status reduce(struct run *run, uint32_t id) {
+    const struct plan *plan = run->check.plan;
+    const struct plan_step *step = &plan->steps[id];
+    ringlet_status status = check_state(run, id, 0, &run->left);
+    for (uint32_t i = 1; i < plan_operands(step) && !status; i++) {
+        status = read_operand(run, id, plan_operand(plan, step, i), &run->right);
+        if (!status)
+            status = check_state(run, id, i, &run->right);
+        if (!status)
+            status = add(run, id);
+        if (!status)
+            swap(&run->left, &run->sum);
+    }
+    return status ? status : check_complete(run, id, &run->left);
 }
 
 static ringlet_status run_step(struct run *run, uint32_t id) {
@@ -343,13 +403,11 @@ static ringlet_status run_step(struct run *run, uint32_t id) {
     if ((status = check_writable(run, id)) || (status = check_overlap(run, id)) ||
         (status = read_operand(run, id, step->a, &run->left)))
         return status;
-    if (step->op == PLAN_REDUCE &&
-        ((status = read_operand(run, id, step->b, &run->right)) || (status = add(run, id))))
+    if (step->op == PLAN_REDUCE && (status = reduce(run, id)))
         return status;
     struct plan_ref place = plan_locate(&plan->spec, step->dst);
-    const struct list *value = step->op == PLAN_REDUCE ? &run->sum : &run->left;
     if (!list_write(&run->sets, memory_of(run, place.rank, place.buffer),
-                    run->check.total[place.buffer], place.offset, step->count, value))
+                    run->check.total[place.buffer], place.offset, step->count, &run->left))
         return check_out_of_memory();
     return RINGLET_OK;
 }
@@ -389,7 +447,9 @@ static ringlet_status check_recv(struct run *run, uint32_t rank) {
     const struct list *list = memory_of(run, rank, recv.buffer);
     uint32_t i = list_find(list, recv.offset);
     for (uint64_t at = 0; at < count;) {
-        uint32_t only = gather ? (uint32_t)(at / spec->count) : PLAN_NONE;
+        uint32_t only = gather                               ? (uint32_t)(at / spec->count)
+                        : spec->collective == PLAN_BROADCAST ? spec->root
+                                                             : PLAN_NONE;
         uint64_t next = gather ? (at / spec->count + 1) * spec->count : count;
         ringlet_status status = check_value(
             run, rank, at, piece_from(list->pieces[i], recv.offset + at), base + at, only);

@@ -160,8 +160,9 @@ static void run_step(struct replay *r, struct ready next) {
     if (step->op == PLAN_COPY)
         end_ns = run_copy(r, step, &start_ns);
     else if (step->op == PLAN_REDUCE)
-        end_ns = start_ns + topology_reduce_ns(r->machine, place_of(step->dst),
-                                               step->count * r->plan->spec.element_bytes);
+        end_ns = start_ns + topology_sum_ns(r->machine, place_of(step->dst),
+                                            step->count * r->plan->spec.element_bytes,
+                                            plan_operands(step));
     r->end_ns[next.step] = end_ns;
     if (r->start_ns)
         r->start_ns[next.step] = start_ns;

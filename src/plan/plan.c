@@ -40,7 +40,7 @@ static uint32_t order_at(const struct plan_spec *spec, size_t i) {
 bool plan_spec_equal(const struct plan_spec *a, const struct plan_spec *b) {
     if (a->collective != b->collective || a->algorithm != b->algorithm || a->ranks != b->ranks ||
         a->count != b->count || a->element_bytes != b->element_bytes || a->rings != b->rings ||
-        a->slices != b->slices || a->granule != b->granule ||
+        a->root != b->root || a->slices != b->slices || a->granule != b->granule ||
         a->scratch_count != b->scratch_count || a->host_count != b->host_count)
         return false;
     size_t edges = (size_t)a->rings * a->ranks;
@@ -72,7 +72,8 @@ static ringlet_status order_validate(const struct plan_spec *spec, uint32_t ring
 }
 
 static ringlet_status size_validate(const struct plan_spec *spec) {
-    uint64_t parts = spec->collective == PLAN_ALL_REDUCE ? 1 : spec->ranks;
+    bool whole = spec->collective == PLAN_ALL_REDUCE || spec->collective == PLAN_BROADCAST;
+    uint64_t parts = whole ? 1 : spec->ranks;
     uint64_t bytes;
     if (__builtin_mul_overflow(spec->count, parts, &bytes) ||
         __builtin_mul_overflow(bytes, (uint64_t)spec->element_bytes, &bytes) || bytes > INT64_MAX)
@@ -84,7 +85,7 @@ static ringlet_status size_validate(const struct plan_spec *spec) {
 }
 
 static ringlet_status spec_validate(const struct plan_spec *spec) {
-    if (spec->collective > PLAN_ALL_GATHER || spec->algorithm > PLAN_HOST_STAGED)
+    if (spec->collective > PLAN_BROADCAST || spec->algorithm > PLAN_DIRECT)
         return status_fail(RINGLET_INVALID_ARGUMENT, "plan: unknown collective or algorithm");
     if (spec->ranks < 1 || spec->ranks > PLAN_RANKS_MAX)
         return status_fail(RINGLET_INVALID_ARGUMENT, "plan: %u ranks; there must be 1 to %u",
@@ -92,6 +93,12 @@ static ringlet_status spec_validate(const struct plan_spec *spec) {
     if (spec->rings < 1 || spec->rings > PLAN_RINGS_MAX)
         return status_fail(RINGLET_INVALID_ARGUMENT, "plan: %u rings; there must be 1 to %u",
                            spec->rings, PLAN_RINGS_MAX);
+    if (spec->root >= spec->ranks)
+        return status_fail(RINGLET_INVALID_ARGUMENT, "root %u is not one of the %u ranks",
+                           spec->root, spec->ranks);
+    if (spec->algorithm == PLAN_DIRECT && (spec->collective == PLAN_BROADCAST || spec->rings > 1))
+        return status_fail(RINGLET_INVALID_ARGUMENT,
+                           "plan: direct has no broadcast and no rings; use the ring");
     if (!spec->slices || !spec->granule || !spec->element_bytes)
         return status_fail(RINGLET_INVALID_ARGUMENT,
                            "plan: slices, granule and element size must not be 0");
@@ -122,6 +129,8 @@ ringlet_status plan_build(struct plan **out, const struct plan_spec *spec) {
         alone_build(builder, spec);
     else if (spec->algorithm == PLAN_RING)
         status = plan_ring_build(builder, spec, &slices);
+    else if (spec->algorithm == PLAN_DIRECT)
+        status = plan_direct_build(builder, spec, &slices);
     else
         status = plan_host_build(builder, spec, &slices);
     if (!status)
@@ -137,6 +146,7 @@ void plan_free(struct plan *plan) {
     memory_free(plan->lanes);
     memory_free(plan->steps);
     memory_free(plan->waits);
+    memory_free(plan->more);
     memory_free(plan->program);
     memory_free(plan->program_first);
     memory_free(plan->event_count);
@@ -181,11 +191,12 @@ ringlet_status plan_clone(struct plan **out, const struct plan *plan) {
     copy->lanes = memory_copy(plan->lanes, plan->lane_count, sizeof *plan->lanes);
     copy->steps = memory_copy(plan->steps, plan->step_count, sizeof *plan->steps);
     copy->waits = memory_copy(plan->waits, plan->wait_count, sizeof *plan->waits);
+    copy->more = memory_copy(plan->more, plan->more_count, sizeof *plan->more);
     copy->program = memory_copy(plan->program, plan->step_count, sizeof *plan->program);
     copy->program_first =
         memory_copy(plan->program_first, (size_t)plan->spec.ranks + 1, sizeof *plan->program_first);
     copy->event_count = memory_copy(plan->event_count, plan->spec.ranks, sizeof *plan->event_count);
-    if (!ok || !copy->lanes || !copy->steps || !copy->waits || !copy->program ||
+    if (!ok || !copy->lanes || !copy->steps || !copy->waits || !copy->more || !copy->program ||
         !copy->program_first || !copy->event_count) {
         plan_free(copy);
         return status_fail(RINGLET_OUT_OF_MEMORY, "plan: out of host memory");

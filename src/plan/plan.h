@@ -26,24 +26,25 @@
 
 #include "ringlet/ringlet.h"
 
-enum plan_collective { PLAN_ALL_REDUCE, PLAN_REDUCE_SCATTER, PLAN_ALL_GATHER };
-enum plan_algorithm { PLAN_RING, PLAN_HOST_STAGED };
+enum plan_collective { PLAN_ALL_REDUCE, PLAN_REDUCE_SCATTER, PLAN_ALL_GATHER, PLAN_BROADCAST };
+enum plan_algorithm { PLAN_RING, PLAN_HOST_STAGED, PLAN_HOST_PIPELINED, PLAN_DIRECT };
 const char *plan_collective_name(enum plan_collective collective); /* "all-reduce" */
-const char *plan_algorithm_name(enum plan_algorithm algorithm);    /* "ring", "host" */
+const char *
+plan_algorithm_name(enum plan_algorithm algorithm); /* "ring", "host", "host-pipelined", "direct" */
 
 enum plan_buffer { PLAN_SEND, PLAN_RECV, PLAN_SCRATCH, PLAN_HOST };
 enum { PLAN_BUFFERS = 4 };
 const char *plan_buffer_name(uint32_t buffer); /* "SCRATCH"; "?" for an unknown one */
 
-struct plan_ref { /* a place in a named buffer */
+struct plan_ref {    /* a place in a named buffer */
     uint64_t offset; /* elements */
     uint32_t rank;
     uint32_t buffer; /* enum plan_buffer */
 };
 
 enum plan_op {
-    PLAN_ENTER, /* stands for what came before; see above */
-    PLAN_COPY,  /* dst = a */
+    PLAN_ENTER,  /* stands for what came before; see above */
+    PLAN_COPY,   /* dst = a */
     PLAN_REDUCE, /* dst = a op b; on the CPU where dst is in PLAN_HOST */
     PLAN_LEAVE
 };
@@ -70,17 +71,26 @@ enum plan_phase {
 
 #define PLAN_NONE UINT32_MAX
 
+/* Of a REDUCE, for operations that scale (average). FIRST: every operand is a rank's contribution
+ * as the caller gave it; else the first one is a partial result and only the others are. LAST: the
+ * result is complete. */
+enum plan_flag { PLAN_FIRST = 1, PLAN_LAST = 2 };
+enum { PLAN_OPERANDS_MAX = 2 };
+
 struct plan_step {
-    struct plan_ref dst, a, b; /* b: REDUCE only */
+    struct plan_ref dst, a, b; /* b: REDUCE only, whose further operands are more[more_first ...] */
     uint64_t count;            /* elements; 0 for ENTER and LEAVE, never 0 else */
     uint32_t lane;
     uint32_t wait_first, wait_count; /* waits[wait_first ...] */
-    uint32_t event;    /* index among the rank's events, PLAN_NONE where nobody waits for it */
-    uint32_t position; /* index in the rank's program */
+    uint32_t event;        /* index among the rank's events, PLAN_NONE where nobody waits for it */
+    uint32_t position;     /* index in the rank's program */
     uint32_t chunk, slice; /* what it moves, for people */
-    uint16_t turn;     /* ring step, 0 to 2(n-1)-1 */
-    uint8_t op;        /* enum plan_op */
-    uint8_t phase;     /* enum plan_phase */
+    uint32_t more_first;
+    uint16_t more_count;
+    uint16_t flags; /* enum plan_flag */
+    uint16_t turn;  /* ring step, 0 to 2(n-1)-1 */
+    uint8_t op;     /* enum plan_op */
+    uint8_t phase;  /* enum plan_phase */
 };
 
 /* Everything a plan depends on, and so its key in a cache. Arrays are the caller's for
@@ -88,37 +98,50 @@ struct plan_step {
 struct plan_spec {
     enum plan_collective collective;
     enum plan_algorithm algorithm;
-    uint32_t ranks;         /* 1 to PLAN_RANKS_MAX */
-    uint64_t count;         /* elements: of the whole (all-reduce), of a rank's part (the halves) */
+    uint32_t ranks; /* 1 to PLAN_RANKS_MAX */
+    uint32_t root;  /* broadcast: whose SEND goes to every RECV */
+    uint64_t count; /* elements: of the whole (all-reduce, broadcast), of one rank's part (the
+                       halves) */
     uint32_t element_bytes;
-    uint32_t rings;         /* 1 to PLAN_RINGS_MAX; ring q carries the q-th part of everything */
-    uint32_t slices;        /* a chunk is cut into at least so many, where it has the elements */
-    uint32_t granule;       /* chunks and slices are cut at multiples of so many elements */
-    uint64_t scratch_count; /* elements of SCRATCH a rank may use */
-    uint64_t host_count;    /* elements of HOST a rank may use */
+    uint32_t rings;          /* 1 to PLAN_RINGS_MAX; ring q carries the q-th part of everything */
+    uint32_t slices;         /* a chunk is cut into at least so many, where it has the elements */
+    uint32_t granule;        /* chunks and slices are cut at multiples of so many elements */
+    uint64_t scratch_count;  /* elements of SCRATCH a rank may use */
+    uint64_t host_count;     /* elements of HOST a rank may use */
     const uint8_t *in_place; /* [ranks] 1: in place; NULL: none */
     const uint32_t *order;   /* [rings * ranks] rank at each place of each ring; NULL: 0, 1, ... */
     const uint8_t *staged;   /* [rings * ranks] 1: the edge from that position to the next goes
                                 through HOST of the sending rank; NULL: none */
 };
-enum { PLAN_RANKS_MAX = 65536, PLAN_RINGS_MAX = 64 };
+enum { PLAN_RANKS_MAX = 32768, PLAN_RINGS_MAX = 64 };
 
 struct plan {
     struct plan_spec spec;
     struct plan_lane *lanes;
     struct plan_step *steps;
     uint32_t *waits;
-    uint32_t lane_count, step_count, wait_count;
-    uint32_t *program;       /* step ids, rank after rank, each in sequential order */
-    uint32_t *program_first; /* [ranks + 1] into program */
-    uint32_t *event_count;   /* [ranks] */
+    struct plan_ref *more;
+    uint32_t lane_count, step_count, wait_count, more_count;
+    uint32_t *program;                /* step ids, rank after rank, each in sequential order */
+    uint32_t *program_first;          /* [ranks + 1] into program */
+    uint32_t *event_count;            /* [ranks] */
     uint64_t scratch_used, host_used; /* elements a rank, the most of any */
-    uint32_t slices;         /* of the largest chunk, as built */
-    bool exact_waits;        /* no wait can be left out; false only beyond PLAN_EXACT_RANKS_MAX */
+    uint32_t slices;                  /* of the largest chunk, as built */
+    bool exact_waits; /* no wait can be left out; false only beyond PLAN_EXACT_RANKS_MAX */
 };
 /* Beyond so many ranks (modelled machines only) waits are still sufficient, but some may be implied
  * by others: telling them costs memory that grows with steps times lanes. */
 enum { PLAN_EXACT_RANKS_MAX = 64 };
+
+/* Operands of a step: 1 for COPY, at least 2 for REDUCE, else 0. */
+static inline uint32_t plan_operands(const struct plan_step *step) {
+    return step->op == PLAN_COPY ? 1 : step->op == PLAN_REDUCE ? 2u + step->more_count : 0;
+}
+
+static inline struct plan_ref plan_operand(const struct plan *plan, const struct plan_step *step,
+                                           uint32_t i) {
+    return i == 0 ? step->a : i == 1 ? step->b : plan->more[step->more_first + i - 2];
+}
 
 /*
  * Compiles a plan; *out is set only on success and freed with plan_free(). INVALID_ARGUMENT for a
@@ -173,9 +196,9 @@ ringlet_status plan_check_structure(const struct plan *plan, struct plan_fault *
 /* Cost: time of the plan on a modelled machine, rank r being GPU r. No data is moved. */
 struct topology;
 struct plan_cost {
-    double total_ns;       /* until the last LEAVE */
-    double link_busy_ns;   /* of the busiest link resource */
-    uint64_t link_bytes;   /* moved between devices in all */
+    double total_ns;     /* until the last LEAVE */
+    double link_busy_ns; /* of the busiest link resource */
+    uint64_t link_bytes; /* moved between devices in all */
 };
 /* start_ns and end_ns: [step_count], or NULL. INVALID_ARGUMENT when the machine has fewer GPUs than
  * the plan has ranks. */

@@ -17,6 +17,8 @@ const char *plan_collective_name(enum plan_collective collective) {
         return "reduce-scatter";
     case PLAN_ALL_GATHER:
         return "all-gather";
+    case PLAN_BROADCAST:
+        return "broadcast";
     }
     return "unknown collective";
 }
@@ -27,6 +29,10 @@ const char *plan_algorithm_name(enum plan_algorithm algorithm) {
         return "ring";
     case PLAN_HOST_STAGED:
         return "host";
+    case PLAN_HOST_PIPELINED:
+        return "host-pipelined";
+    case PLAN_DIRECT:
+        return "direct";
     }
     return "unknown algorithm";
 }
@@ -98,7 +104,11 @@ static void deed_text(const struct plan *plan, const struct plan_step *step, cha
         snprintf(buffer, size, "copy %s, %s to %s", part, a, dst);
         break;
     case PLAN_REDUCE:
-        snprintf(buffer, size, "add %s, %s + %s to %s", part, a, b, dst);
+        if (step->more_count)
+            snprintf(buffer, size, "add %s, %s + %s + %u more to %s", part, a, b,
+                     (unsigned)step->more_count, dst);
+        else
+            snprintf(buffer, size, "add %s, %s + %s to %s", part, a, b, dst);
         break;
     case PLAN_LEAVE:
         snprintf(buffer, size, "leave");
@@ -125,8 +135,9 @@ static void print_header(const struct plan *plan, FILE *to) {
             " ring%s, chunks in up to %" PRIu32 " slice%s\n",
             plan_collective_name(spec->collective), plan_algorithm_name(spec->algorithm),
             spec->ranks, spec->ranks == 1 ? "" : "s", spec->count, spec->element_bytes,
-            spec->collective == PLAN_ALL_REDUCE ? "" : " a rank", spec->rings,
-            spec->rings == 1 ? "" : "s", plan->slices, plan->slices == 1 ? "" : "s");
+            spec->collective == PLAN_ALL_REDUCE || spec->collective == PLAN_BROADCAST ? ""
+                                                                                      : " a rank",
+            spec->rings, spec->rings == 1 ? "" : "s", plan->slices, plan->slices == 1 ? "" : "s");
     fprintf(to,
             "a rank uses %" PRIu64 " elements of scratch and %" PRIu64
             " of pinned host memory; %" PRIu32 " steps, %" PRIu32 " waits, %" PRIu32 " lanes\n",

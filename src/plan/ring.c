@@ -1,7 +1,7 @@
 /*
- * The ring: reduce-scatter and all-gather, alone or one behind the other as all-reduce.
- * Owns what is copied and added where, and the use of scratch. Never orders anything: the builder
- * does.
+ * The ring: reduce-scatter and all-gather, alone or one behind the other as all-reduce; broadcast
+ * along it. Owns what is copied and added where, and the use of scratch. Never orders anything: the
+ * builder does.
  *
  * Scratch is a ring of `slots` slots, each as large as the largest slice. The m-th slice to land at
  * a rank takes slot m % slots. All-reduce frees it with the addition that reads it, so any number
@@ -16,7 +16,7 @@
 #include "plan/builder.h"
 #include "plan/index.h"
 
-enum { SCATTER_BATCH_MAX = 4, STEPS_MAX = 1u << 30 };
+enum { SCATTER_BATCH_MAX = 4, STEPS_MAX = 1u << 26 };
 
 struct ring { /* one of several side by side */
     struct plan_builder *builder;
@@ -67,7 +67,7 @@ static struct piece slice_of(const struct ring *ring, uint32_t chunk, uint32_t s
     struct index_range cut = index_part(range.count, ring->slices, slice, spec->granule);
     piece.part = piece.whole = range.offset + cut.offset;
     piece.count = cut.count;
-    if (spec->collective != PLAN_ALL_REDUCE)
+    if (spec->collective == PLAN_REDUCE_SCATTER || spec->collective == PLAN_ALL_GATHER)
         piece.whole += spec->count * rank_at(ring, chunk);
     return piece;
 }
@@ -144,10 +144,12 @@ static void scatter_add(struct ring *ring, uint32_t position, uint32_t turn, uin
     uint32_t chunk = index_ring_received(position, turn, scatter_shift(ring), ring->n);
     struct piece piece = slice_of(ring, chunk, slice);
     struct plan_label label = {PLAN_PHASE_REDUCE_SCATTER, turn, chunk, slice};
+    const struct plan_ref operands[2] = {landing(ring, position, turn, slice, piece),
+                                         ref(rank_at(ring, position), PLAN_SEND, piece.whole)};
+    uint32_t flags = (turn == 0 ? PLAN_FIRST : 0) | (turn == ring->n - 2 ? PLAN_LAST : 0);
     plan_builder_reduce(ring->builder, ring->add[position],
-                        partial(ring, position, turn, slice, piece),
-                        landing(ring, position, turn, slice, piece),
-                        ref(rank_at(ring, position), PLAN_SEND, piece.whole), piece.count, label);
+                        partial(ring, position, turn, slice, piece), operands, 2, piece.count,
+                        flags, label);
 }
 
 static void reduce_scatter(struct ring *ring) {
@@ -183,14 +185,32 @@ static void all_gather(struct ring *ring) {
                 gather_send(ring, position, turn, slice);
 }
 
-/* All-gather alone, out of place: a rank's own part goes to its receive buffer. */
+/* All-gather alone and broadcast, out of place: a rank's own part goes to its receive buffer. */
 static void own_part(struct ring *ring, uint32_t rank) {
     struct index_range range = share(ring);
     struct plan_label label = {PLAN_PHASE_ALL_GATHER, 0, PLAN_NONE, PLAN_NONE};
+    uint64_t first = ring->spec->collective == PLAN_ALL_GATHER ? ring->spec->count * rank : 0;
     if (!in_place(ring, rank))
-        plan_builder_copy(ring->builder, rank,
-                          ref(rank, PLAN_RECV, ring->spec->count * rank + range.offset),
+        plan_builder_copy(ring->builder, rank, ref(rank, PLAN_RECV, first + range.offset),
                           ref(rank, PLAN_SEND, range.offset), range.count, label);
+}
+
+/* From the root round the ring to the rank before it, slice behind slice. */
+static void broadcast(struct ring *ring) {
+    uint32_t root = 0;
+    while (rank_at(ring, root) != ring->spec->root)
+        root++;
+    for (uint32_t slice = 0; slice < ring->slices; slice++) {
+        struct piece piece = slice_of(ring, 0, slice);
+        struct plan_label label = {PLAN_PHASE_ALL_GATHER, 0, PLAN_NONE, slice};
+        for (; label.turn < ring->n - 1; label.turn++) {
+            uint32_t position = (root + label.turn) % ring->n;
+            uint32_t right = rank_at(ring, (position + 1) % ring->n);
+            enum plan_buffer from = label.turn ? PLAN_RECV : PLAN_SEND;
+            move_right(ring, position, ref(right, PLAN_RECV, piece.whole),
+                       ref(rank_at(ring, position), from, piece.whole), piece.count, label);
+        }
+    }
 }
 
 /* ---- how much scratch and how many slices ---- */
@@ -296,7 +316,9 @@ static bool lanes_make(struct ring *ring) {
         uint32_t rank = rank_at(ring, p);
         ring->out[p] = plan_builder_lane(ring->builder, rank, PLAN_OUT, ring->index);
         ring->add[p] = rank; /* MAIN */
-        if (ring->spec->rings > 1 && ring->spec->collective != PLAN_ALL_GATHER)
+        bool adds = ring->spec->collective == PLAN_ALL_REDUCE ||
+                    ring->spec->collective == PLAN_REDUCE_SCATTER;
+        if (ring->spec->rings > 1 && adds)
             ring->add[p] = plan_builder_lane(ring->builder, rank, PLAN_ADD, ring->index);
         if (staged_from(ring, index_mod((int64_t)p - 1, ring->n)))
             ring->in[p] = plan_builder_lane(ring->builder, rank, PLAN_IN, ring->index);
@@ -321,6 +343,11 @@ static void cut_chunks(struct ring *ring, enum plan_buffer buffer) {
 
 static void ring_steps(struct ring *ring) {
     const struct plan_spec *spec = ring->spec;
+    if (spec->collective == PLAN_BROADCAST) {
+        own_part(ring, spec->root);
+        broadcast(ring);
+        return;
+    }
     if (spec->collective != PLAN_ALL_GATHER)
         cut_chunks(ring, PLAN_SEND);
     if (spec->collective != PLAN_REDUCE_SCATTER)

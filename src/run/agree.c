@@ -16,7 +16,6 @@ struct seat {
 struct agree {
     uint32_t ranks;
     struct seat *seats;
-    void *block;
 };
 
 struct agree *agree_new(uint32_t ranks) {
@@ -24,20 +23,18 @@ struct agree *agree_new(uint32_t ranks) {
     if (!agree)
         return NULL;
     agree->ranks = ranks;
-    agree->block = memory_zeroed((size_t)ranks + 1, sizeof *agree->seats);
-    if (!agree->block) {
+    agree->seats = memory_lines(ranks, sizeof *agree->seats);
+    if (!agree->seats) {
         memory_free(agree);
         return NULL;
     }
-    uintptr_t address = ((uintptr_t)agree->block + 63) & ~(uintptr_t)63;
-    agree->seats = (struct seat *)address;
     return agree;
 }
 
 void agree_free(struct agree *agree) {
     if (!agree)
         return;
-    memory_free(agree->block);
+    memory_free(agree->seats);
     memory_free(agree);
 }
 
@@ -112,7 +109,7 @@ const struct agree_call *agree_peer(const struct agree *agree, uint32_t rank, ui
 
 /* ---- the verdict ---- */
 
-enum field { FIELD_COLLECTIVE, FIELD_COUNT, FIELD_DTYPE, FIELD_OP, FIELDS };
+enum field { FIELD_COLLECTIVE, FIELD_COUNT, FIELD_DTYPE, FIELD_OP, FIELD_ROOT, FIELDS };
 
 static uint64_t field_value(const struct agree_call *call, enum field field) {
     switch (field) {
@@ -124,6 +121,8 @@ static uint64_t field_value(const struct agree_call *call, enum field field) {
         return call->dtype;
     case FIELD_OP:
         return call->op;
+    case FIELD_ROOT:
+        return call->root;
     case FIELDS:
         break;
     }
@@ -143,6 +142,7 @@ static void field_print(char *text, size_t size, const struct agree_names *names
         snprintf(text, size, "%s", names->op(call->op));
         break;
     case FIELD_COUNT:
+    case FIELD_ROOT:
     case FIELDS:
         snprintf(text, size, "%llu", (unsigned long long)field_value(call, field));
         break;
@@ -187,7 +187,7 @@ static void field_list(const struct agree *agree, uint32_t number, const struct 
 
 ringlet_status agree_compare(const struct agree *agree, uint32_t number,
                              const struct agree_names *names) {
-    static const char *const labels[FIELDS] = {"collective", "count", "type", "operation"};
+    static const char *const labels[FIELDS] = {"collective", "count", "type", "operation", "root"};
     const struct agree_call *first = agree_peer(agree, 0, number);
     bool bad = false, differs[FIELDS] = {false};
     for (uint32_t rank = 0; rank < agree->ranks; rank++) {

@@ -21,7 +21,7 @@
 enum { AGREE_DEPTH = 16, AGREE_TEXT_MAX = 240 };
 
 struct agree_call { /* what one rank was asked for */
-    uint32_t collective, dtype, op;
+    uint32_t collective, dtype, op, root;
     uint64_t count;
     /* Not compared; for the peers that copy: */
     const void *send;

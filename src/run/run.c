@@ -13,7 +13,8 @@ struct run_rank {
     /* call number << 32 | steps of it enqueued; written by whoever drives this rank */
     _Alignas(64) _Atomic uint64_t progress;
     int device;
-    ringlet_stream streams[LANE_KINDS][PLAN_RINGS_MAX]; /* NULL: not made yet */
+    /* NULL: not made yet. Set once, while another thread may be draining. */
+    _Atomic(ringlet_stream) streams[LANE_KINDS][PLAN_RINGS_MAX];
     struct device_event **events;
     uint32_t event_count;
     struct device_event *left; /* behind the latest call's LEAVE, or what became of it */
@@ -27,8 +28,7 @@ struct run {
     struct device_system *system;
     uint32_t ranks;
     uint64_t scratch_bytes, host_bytes;
-    struct run_rank *rank; /* aligned, inside block */
-    void *block;
+    struct run_rank *rank;
 };
 
 static const struct device_ops *ops_of(const struct run *run) {
@@ -55,15 +55,13 @@ static ringlet_status rank_start(struct run *run, struct run_rank *rank) {
 ringlet_status run_create(struct run **out, struct device_system *system, const int *devices,
                           uint32_t ranks, uint64_t scratch_bytes, uint64_t host_bytes) {
     struct run *run = memory_zeroed(1, sizeof *run);
-    void *block = memory_zeroed((size_t)ranks + 1, sizeof *run->rank);
-    if (!run || !block) {
+    struct run_rank *rank = memory_lines(ranks, sizeof *rank);
+    if (!run || !rank) {
         memory_free(run);
-        memory_free(block);
+        memory_free(rank);
         return status_fail(RINGLET_OUT_OF_MEMORY, "out of host memory for %u ranks", ranks);
     }
-    uintptr_t address = ((uintptr_t)block + 63) & ~(uintptr_t)63;
-    *run =
-        (struct run){system, ranks, scratch_bytes, host_bytes, (struct run_rank *)address, block};
+    *run = (struct run){system, ranks, scratch_bytes, host_bytes, rank};
     ringlet_status status = RINGLET_OK;
     for (uint32_t r = 0; r < ranks; r++)
         run->rank[r].device = devices[r];
@@ -106,9 +104,13 @@ static ringlet_status rank_prepare(struct run *run, const struct plan *plan, uin
         const struct plan_lane *lane = &plan->lanes[i];
         if (lane->rank != r || lane->kind == PLAN_MAIN)
             continue;
-        ringlet_stream *stream = &rank->streams[lane->kind - 1][lane->ring];
-        if (!*stream)
-            status = ops->stream_create(run->system, rank->device, stream);
+        _Atomic(ringlet_stream) *stream = &rank->streams[lane->kind - 1][lane->ring];
+        ringlet_stream made;
+        if (atomic_load(stream))
+            continue;
+        status = ops->stream_create(run->system, rank->device, &made);
+        if (!status)
+            atomic_store(stream, made);
     }
     if (!status && uses_host(plan) && !rank->host)
         status = ops->host_alloc(run->system, run->host_bytes, &rank->host);
@@ -132,13 +134,9 @@ uint64_t run_host_bytes(const struct run *run) {
 
 /* ---- the end ---- */
 
-static bool never(void *context) {
-    (void)context;
-    return false;
-}
-
+/* The first of two errors, except that something may still run: that must not be lost. */
 static ringlet_status first_of(ringlet_status first, ringlet_status then) {
-    return first ? first : then;
+    return first && then != RINGLET_TIMEOUT ? first : then;
 }
 
 /* Waits for the rank's streams, and for what its latest call put on the caller's stream. Goes on
@@ -149,13 +147,13 @@ static ringlet_status rank_drain(struct run *run, struct run_rank *rank, int64_t
     if (atomic_load(&rank->has_left)) {
         status = ops_of(run)->wait(run->system, queue, rank->left);
         if (!status)
-            status = device_wait(run->system, queue, timeout_ms, never, NULL);
+            status = device_wait(run->system, queue, timeout_ms, NULL, NULL);
     }
     for (int kind = 0; kind < LANE_KINDS; kind++)
         for (int ring = 0; ring < PLAN_RINGS_MAX; ring++) {
             queue.stream = rank->streams[kind][ring];
             if (queue.stream && status != RINGLET_TIMEOUT)
-                status = first_of(status, device_wait(run->system, queue, timeout_ms, never, NULL));
+                status = first_of(status, device_wait(run->system, queue, timeout_ms, NULL, NULL));
         }
     return status;
 }
@@ -219,7 +217,7 @@ ringlet_status run_destroy(struct run **pointer, int64_t timeout_ms) {
         }
         memory_free(run->rank[r].events);
     }
-    memory_free(run->block);
+    memory_free(run->rank);
     memory_free(run);
     return status;
 }

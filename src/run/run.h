@@ -52,8 +52,8 @@ ringlet_status run_create(struct run **out, struct device_system *system, const 
  * TIMEOUT or DEVICE_ERROR: what is still in use is left allocated, and the message says what. */
 ringlet_status run_destroy(struct run **run, int64_t timeout_ms);
 
-/* Streams, events and pinned memory for a plan, on every rank; does nothing when they are there. No
- * rank may be inside run_advance(), and ranks must not call this at the same time. */
+/* Streams, events and pinned memory for a plan, on every rank. One call at a time, before any rank
+ * is inside run_advance() with this plan, and when none is with another. */
 ringlet_status run_prepare(struct run *run, const struct plan *plan);
 
 /* Enqueues up to `steps` steps of the rank's part: RUN_DONE when all of it is enqueued; RUN_READY

@@ -178,10 +178,14 @@ double topology_copy_ns(const struct topology *t, int from, int to, uint64_t byt
                      : no_peer_ns(t, link, size);
 }
 
-double topology_reduce_ns(const struct topology *t, int place, uint64_t bytes) {
-    double moved = 3.0 * (double)bytes;
+double topology_sum_ns(const struct topology *t, int place, uint64_t bytes, uint32_t operands) {
+    double moved = ((double)operands + 1) * (double)bytes;
     return place == TOPOLOGY_HOST ? transfer_ns(t->cpu_latency_us, t->cpu_rate_gbps, moved)
                                   : transfer_ns(t->kernel_latency_us, t->memory_rate_gbps, moved);
+}
+
+double topology_reduce_ns(const struct topology *t, int place, uint64_t bytes) {
+    return topology_sum_ns(t, place, bytes, 2);
 }
 
 /* Numbering: four ways a GPU, then without a switch a wire for each ordered pair. */

@@ -82,7 +82,10 @@ const char *topology_link_label(const struct topology_link *link, char buffer[8]
 enum { TOPOLOGY_HOST = -1, TOPOLOGY_RESOURCES_MAX = 2 };
 
 double topology_copy_ns(const struct topology *t, int from, int to, uint64_t bytes);
-/* dst = a + b on `place`: 3 * bytes through its memory. */
+/* `operands` ranges of `bytes` added into another on `place`: (operands + 1) * bytes through its
+ * memory. */
+double topology_sum_ns(const struct topology *t, int place, uint64_t bytes, uint32_t operands);
+/* The same for two. */
 double topology_reduce_ns(const struct topology *t, int place, uint64_t bytes);
 
 /* The resources that a copy occupies, as indices below topology_resource_count(): for NVLink

@@ -12,6 +12,7 @@
 struct tune_choice {
     enum plan_algorithm algorithm;
     uint32_t rings, slices;
+    const char *why; /* the algorithm was chosen, in words; static */
 };
 
 /* algorithm AUTO, rings 0 and slices 0 are chosen; what is given is kept. count and collective as
