@@ -9,8 +9,9 @@
 
 struct check;
 
-/* NULL when memory or threads cannot be had. elements: of the largest buffer. */
-struct check *check_create(struct session *session, struct crew *ranks, uint64_t elements);
+/* NULL when memory or threads cannot be had. Memory does not grow with the buffers, which are
+ * checked piece by piece. */
+struct check *check_create(struct session *session, struct crew *ranks);
 void check_destroy(struct check *check);
 
 /*

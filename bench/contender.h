@@ -18,8 +18,11 @@ struct contender {
     struct session *session;
 };
 
-/* One host thread a rank, or one for all. NULL when out of memory. */
-struct contender *contender_open_ringlet(struct session *session, bool whole);
+/* Ringlet by `comm`, which stays the caller's: one host thread a rank, or one for all. NULL when
+ * out of memory. */
+struct contender *contender_open_ringlet(struct session *session, ringlet_comm *comm, bool whole);
+/* One call from one thread, whatever the form, to see whether the library has it. */
+ringlet_status contender_try_ringlet(struct contender *ringlet, const struct session_call *call);
 
 /* Every rank copies its whole first buffer's message to its right neighbour's second one, all at
  * once: what one direction of a link carries while the other is busy too. CUDA only. NULL with the

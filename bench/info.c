@@ -18,6 +18,10 @@ static const struct options_command command = {
         "reads,\nand the default options.",
 };
 
+const char *command_cuda_text(void) {
+    return device_cuda_text();
+}
+
 static void print_device(struct device_system *system, int device) {
     struct device_info info;
     if (system->ops->describe(system, device, &info)) {
@@ -31,7 +35,7 @@ static void print_device(struct device_system *system, int device) {
 
 static void print_cuda(void) {
     struct device_system *system;
-    printf("CUDA: %s\n", device_cuda_text());
+    printf("CUDA: %s\n", command_cuda_text());
     if (device_cuda_count() < 1 || device_open_cuda(&system))
         return;
     for (int device = 0; device < system->ops->count(system); device++)

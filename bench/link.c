@@ -14,7 +14,7 @@ struct link {
 
 static ringlet_status copy(struct link *self, uint64_t bytes, int rank) {
     struct session *s = self->base.session;
-    struct session_call plain = {SESSION_ALL_REDUCE, false, 0};
+    struct session_call plain = {.collective = SESSION_ALL_REDUCE};
     int right = (rank + 1) % s->ranks;
     struct device_queue queue = {s->devices[rank], s->streams[rank]};
     struct device_tag tag = {0, (uint32_t)rank, 0};
@@ -27,14 +27,12 @@ static const char *enqueue(struct contender *base, const struct session_call *ca
                            uint64_t times) {
     struct link *self = (struct link *)base;
     struct session *s = base->session;
-    uint64_t elements =
-        call->collective == SESSION_ALL_REDUCE ? call->count : call->count * (uint64_t)s->ranks;
     int saved;
     ringlet_status status = self->system->ops->bind(self->system, s->devices[rank], &saved);
     if (status)
         return session_words(status);
     for (uint64_t i = 0; i < times && !status; i++)
-        status = copy(self, elements * sizeof(float), rank);
+        status = copy(self, session_bytes(s, call), rank);
     self->system->ops->unbind(self->system, saved);
     return status ? session_words(status) : NULL;
 }

@@ -9,10 +9,10 @@
 
 #include "contender.h"
 #include "device/device.h"
+#include "names.h"
 
 /* As nccl.h has them since 2.0; results are ncclResult_t, 0 being success. */
 typedef struct ncclComm *nccl_comm;
-enum { NCCL_FLOAT32 = 7, NCCL_SUM = 0 };
 
 struct nccl_calls {
     int (*version)(int *);
@@ -22,6 +22,7 @@ struct nccl_calls {
     int (*all_reduce)(const void *, void *, size_t, int, int, nccl_comm, ringlet_stream);
     int (*reduce_scatter)(const void *, void *, size_t, int, int, nccl_comm, ringlet_stream);
     int (*all_gather)(const void *, void *, size_t, int, nccl_comm, ringlet_stream);
+    int (*broadcast)(const void *, void *, size_t, int, int, nccl_comm, ringlet_stream);
 };
 
 struct nccl {
@@ -45,6 +46,7 @@ static const struct {
     {"ncclAllReduce", offsetof(struct nccl_calls, all_reduce)},
     {"ncclReduceScatter", offsetof(struct nccl_calls, reduce_scatter)},
     {"ncclAllGather", offsetof(struct nccl_calls, all_gather)},
+    {"ncclBroadcast", offsetof(struct nccl_calls, broadcast)},
 };
 
 static int call_rank(struct nccl *self, const struct session_call *call, int rank) {
@@ -53,15 +55,16 @@ static int call_rank(struct nccl *self, const struct session_call *call, int ran
     void *recv = session_recv(s, call, rank);
     nccl_comm comm = self->comms[rank];
     ringlet_stream stream = s->streams[rank];
+    int type = names_nccl_type_number(call->type), op = names_nccl_op_number(call->op);
     switch (call->collective) {
     case SESSION_ALL_REDUCE:
-        return self->calls.all_reduce(send, recv, call->count, NCCL_FLOAT32, NCCL_SUM, comm,
-                                      stream);
+        return self->calls.all_reduce(send, recv, call->count, type, op, comm, stream);
     case SESSION_REDUCE_SCATTER:
-        return self->calls.reduce_scatter(send, recv, call->count, NCCL_FLOAT32, NCCL_SUM, comm,
-                                          stream);
+        return self->calls.reduce_scatter(send, recv, call->count, type, op, comm, stream);
     case SESSION_ALL_GATHER:
-        return self->calls.all_gather(send, recv, call->count, NCCL_FLOAT32, comm, stream);
+        return self->calls.all_gather(send, recv, call->count, type, comm, stream);
+    case SESSION_BROADCAST:
+        return self->calls.broadcast(send, recv, call->count, type, call->root, comm, stream);
     }
     return 0;
 }

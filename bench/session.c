@@ -35,7 +35,7 @@ static bool allocate_arrays(struct session *s, const struct session_config *conf
 }
 
 static bool allocate_rank(struct session *s, int rank) {
-    uint64_t bytes = (s->elements + UINT64_C(2) * SESSION_GUARD) * sizeof(float);
+    uint64_t bytes = s->bytes + UINT64_C(2) * SESSION_GUARD;
     ringlet_status status = ringlet_buffer_alloc(s->comm, rank, bytes, &s->one[rank]);
     if (!status)
         status = ringlet_buffer_alloc(s->comm, rank, bytes, &s->two[rank]);
@@ -58,7 +58,7 @@ static bool query(struct session *s) {
 bool session_open(struct session *s, const struct session_config *config) {
     memset(s, 0, sizeof *s);
     s->timeout_ms = config->options.timeout_ms;
-    s->elements = config->bytes / sizeof(float) + (config->bytes % sizeof(float) != 0);
+    s->bytes = config->bytes;
     if (!allocate_arrays(s, config))
         return false;
     ringlet_status status =
@@ -92,6 +92,24 @@ bool session_close(struct session *s) {
     return !status || session_fail(s, "%s", session_words(status));
 }
 
+ringlet_status session_comm(const struct session *s, const struct session_config *config,
+                            ringlet_comm **out) {
+    ringlet_options options = config->options;
+    if (s->emulated) {
+        options.machine = NULL;
+        options.machine_of = s->comm;
+    }
+    return ringlet_comm_create(out, s->devices, s->ranks, &options);
+}
+
+bool session_reduces(enum session_collective collective) {
+    return collective == SESSION_ALL_REDUCE || collective == SESSION_REDUCE_SCATTER;
+}
+
+size_t session_element_size(const struct session_call *call) {
+    return ringlet_dtype_size(call->type);
+}
+
 uint64_t session_send_count(const struct session *s, const struct session_call *call) {
     return call->collective == SESSION_REDUCE_SCATTER ? call->count * (uint64_t)s->ranks
                                                       : call->count;
@@ -101,18 +119,26 @@ uint64_t session_recv_count(const struct session *s, const struct session_call *
     return call->collective == SESSION_ALL_GATHER ? call->count * (uint64_t)s->ranks : call->count;
 }
 
-float *session_send(const struct session *s, const struct session_call *call, int rank) {
-    float *one = (float *)s->one[rank] + SESSION_GUARD,
-          *two = (float *)s->two[rank] + SESSION_GUARD;
-    if (!call->in_place || call->collective == SESSION_REDUCE_SCATTER)
-        return one;
-    return call->collective == SESSION_ALL_GATHER ? two + call->count * (uint64_t)rank : two;
+uint64_t session_bytes(const struct session *s, const struct session_call *call) {
+    uint64_t send = session_send_count(s, call), recv = session_recv_count(s, call);
+    return (send > recv ? send : recv) * session_element_size(call);
 }
 
-float *session_recv(const struct session *s, const struct session_call *call, int rank) {
+static uint64_t offset(const struct session_call *call, int rank) {
+    return call->count * session_element_size(call) * (uint64_t)rank;
+}
+
+void *session_send(const struct session *s, const struct session_call *call, int rank) {
+    char *one = (char *)s->one[rank] + SESSION_GUARD, *two = (char *)s->two[rank] + SESSION_GUARD;
+    if (!call->in_place || call->collective == SESSION_REDUCE_SCATTER)
+        return one;
+    return call->collective == SESSION_ALL_GATHER ? two + offset(call, rank) : two;
+}
+
+void *session_recv(const struct session *s, const struct session_call *call, int rank) {
     if (call->in_place && call->collective == SESSION_REDUCE_SCATTER)
-        return session_send(s, call, rank) + call->count * (uint64_t)rank;
-    return (float *)s->two[rank] + SESSION_GUARD;
+        return (char *)session_send(s, call, rank) + offset(call, rank);
+    return (char *)s->two[rank] + SESSION_GUARD;
 }
 
 ringlet_status session_wait(struct session *s, int rank) {

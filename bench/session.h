@@ -10,7 +10,7 @@
 
 #include "ringlet/ringlet.h"
 
-enum { SESSION_ERROR_MAX = 1200, SESSION_GUARD = 64 /* elements, before and behind a buffer */ };
+enum { SESSION_ERROR_MAX = 1200, SESSION_GUARD = 512 /* bytes, before and behind a buffer */ };
 
 struct session_config {
     const int *devices;
@@ -25,7 +25,7 @@ struct session {
     int *devices;
     bool emulated, modelled;
     char machine[128];
-    uint64_t elements; /* of a buffer, without its guards */
+    uint64_t bytes; /* of a buffer, without its guards */
     int64_t timeout_ms;
     void **one, **two; /* a rank's buffers from their first guard on */
     ringlet_stream *streams;
@@ -39,27 +39,47 @@ bool session_open(struct session *session, const struct session_config *config);
 /* False if the communicator could not free everything. */
 bool session_close(struct session *session);
 
+/* A second communicator on the same ranks, devices, buffers and streams; destroy it before the
+ * session is closed. */
+ringlet_status session_comm(const struct session *session, const struct session_config *config,
+                            ringlet_comm **out);
+
 /* Notes what went wrong, unless something was noted before; returns false. */
 bool session_fail(struct session *session, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* A failed call of the library in words. */
 const char *session_words(ringlet_status status);
 
-enum session_collective { SESSION_ALL_REDUCE, SESSION_REDUCE_SCATTER, SESSION_ALL_GATHER };
+enum session_collective {
+    SESSION_ALL_REDUCE,
+    SESSION_REDUCE_SCATTER,
+    SESSION_ALL_GATHER,
+    SESSION_BROADCAST
+};
+
+bool session_reduces(enum session_collective collective); /* has an operation */
 
 struct session_call {
     enum session_collective collective;
     bool in_place;
     uint64_t count; /* as the library takes it: a rank's share for reduce-scatter and all-gather */
+    ringlet_dtype type;
+    ringlet_op op; /* where the collective has one */
+    int root;      /* of a broadcast */
 };
+
+size_t session_element_size(const struct session_call *call); /* bytes */
 
 /* Elements that a rank sends and receives. */
 uint64_t session_send_count(const struct session *session, const struct session_call *call);
 uint64_t session_recv_count(const struct session *session, const struct session_call *call);
 
+/* The larger of the two, in bytes: what is called the size of a collective. */
+uint64_t session_bytes(const struct session *session, const struct session_call *call);
+
 /* Where a rank's input and output are; out of place the first buffer and the second. */
-float *session_send(const struct session *session, const struct session_call *call, int rank);
-float *session_recv(const struct session *session, const struct session_call *call, int rank);
+void *session_send(const struct session *session, const struct session_call *call, int rank);
+void *session_recv(const struct session *session, const struct session_call *call, int rank);
 
 /* Waits until the rank's stream, or all streams, are idle. */
 ringlet_status session_wait(struct session *session, int rank);

@@ -55,7 +55,7 @@ static const char *enqueue(struct contender *base, const struct session_call *ca
         spoil_element(s, recv + count, self->spoil);
         break;
     case SPOIL_GUARD_BEFORE:
-        spoil_element(s, (float *)s->two[last] + SESSION_GUARD - 1, self->spoil);
+        spoil_element(s, (float *)((char *)s->two[last] + SESSION_GUARD) - 1, self->spoil);
         break;
     case SPOIL_INPUT:
         spoil_element(s, session_send(s, call, last), self->spoil);
@@ -72,15 +72,16 @@ static uint64_t count_wrong(enum session_collective collective, bool in_place, u
     static const int devices[RANKS] = {0, 1, 2};
     struct session s;
     struct session_config config = {devices, RANKS, count * RANKS * sizeof(float), {0}};
-    struct session_call call = {collective, in_place, count};
+    struct session_call call = {collective, in_place, count, RINGLET_FLOAT32, RINGLET_SUM, 1};
     uint64_t wrong = 0;
     ck_assert_ok(ringlet_options_init(&config.options));
     config.options.backend = RINGLET_BACKEND_EMULATED;
     config.options.scheduler = RINGLET_SCHEDULER_SEEDED;
     config.options.scratch_bytes = 1 << 20;
     ck_assert_msg(session_open(&s, &config), "%s", s.error);
-    struct check *check = check_create(&s, NULL, s.elements);
-    struct spoiler spoiler = {{enqueue, true, NULL, &s}, contender_open_ringlet(&s, true), spoil};
+    struct check *check = check_create(&s, NULL);
+    struct spoiler spoiler = {
+        {enqueue, true, NULL, &s}, contender_open_ringlet(&s, s.comm, true), spoil};
     ck_assert_msg(check_call(check, &spoiler.base, &call, &wrong), "%s", s.error);
     contender_close(spoiler.inner);
     check_destroy(check);
@@ -120,13 +121,13 @@ START_TEST(test_a_failed_call_is_reported) {
     static const int devices[RANKS] = {0, 1, 2};
     struct session s;
     struct session_config config = {devices, RANKS, 4096, {0}};
-    struct session_call call = {SESSION_ALL_REDUCE, false, 16};
+    struct session_call call = {SESSION_ALL_REDUCE, false, 16, RINGLET_FLOAT32, RINGLET_SUM, 0};
     uint64_t wrong;
     ck_assert_ok(ringlet_options_init(&config.options));
     config.options.backend = RINGLET_BACKEND_EMULATED;
     ck_assert_msg(session_open(&s, &config), "%s", s.error);
-    struct check *check = check_create(&s, NULL, s.elements);
-    struct contender *ringlet = contender_open_ringlet(&s, true);
+    struct check *check = check_create(&s, NULL);
+    struct contender *ringlet = contender_open_ringlet(&s, s.comm, true);
     ck_assert_ok(ringlet_comm_abort(s.comm));
     ck_assert(!check_call(check, ringlet, &call, &wrong));
     ck_assert_str_ne(s.error, "");
@@ -140,8 +141,8 @@ static Suite *suite(void) {
     Suite *suite = suite_create("bench_check");
     TCase *tests = tcase_create("check");
     tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, test_right_results_pass, 0, 3);
-    tcase_add_loop_test(tests, test_every_damage_is_counted, 0, 3);
+    tcase_add_loop_test(tests, test_right_results_pass, 0, 4);
+    tcase_add_loop_test(tests, test_every_damage_is_counted, 0, 4);
     tcase_add_test(tests, test_a_failed_call_is_reported);
     suite_add_tcase(suite, tests);
     return suite;
