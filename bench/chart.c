@@ -87,6 +87,8 @@ static void choose_legend(struct frame *f) {
         widest = fmax(widest, text_width(f->chart->series[i].name));
     f->column_width = LEGEND_SAMPLE + 8 + widest + LEGEND_GAP;
     f->columns = (size_t)fmax(1, floor((RIGHT - LEFT + LEGEND_GAP) / f->column_width));
+    if (f->columns > 1)
+        f->columns -= f->columns % 2; /* series that belong together often come in pairs */
     if (f->columns > f->chart->count)
         f->columns = f->chart->count ? f->chart->count : 1;
     f->rows = (f->chart->count + f->columns - 1) / f->columns;

@@ -16,16 +16,44 @@ static const struct format {
     [RINGLET_UINT32] = {4, 0, 0, false, false}, [RINGLET_UINT64] = {8, 0, 0, false, false},
 };
 
+/* Little-endian machines only. Sizes are spelt out, since a copy of a size that the compiler does
+ * not know is a call. */
 uint64_t verify_load(const void *from, ringlet_dtype type, uint64_t index) {
-    uint64_t bits = 0;
-    size_t size = formats[type].size;
-    memcpy(&bits, (const char *)from + index * size, size); /* little-endian machines only */
-    return bits;
+    uint16_t two;
+    uint32_t four;
+    uint64_t eight;
+    switch (formats[type].size) {
+    case 1:
+        return ((const uint8_t *)from)[index];
+    case 2:
+        memcpy(&two, (const char *)from + index * sizeof two, sizeof two);
+        return two;
+    case 4:
+        memcpy(&four, (const char *)from + index * sizeof four, sizeof four);
+        return four;
+    default:
+        memcpy(&eight, (const char *)from + index * sizeof eight, sizeof eight);
+        return eight;
+    }
 }
 
 void verify_store(void *to, ringlet_dtype type, uint64_t index, uint64_t bits) {
-    size_t size = formats[type].size;
-    memcpy((char *)to + index * size, &bits, size);
+    uint16_t two = (uint16_t)bits;
+    uint32_t four = (uint32_t)bits;
+    switch (formats[type].size) {
+    case 1:
+        ((uint8_t *)to)[index] = (uint8_t)bits;
+        break;
+    case 2:
+        memcpy((char *)to + index * sizeof two, &two, sizeof two);
+        break;
+    case 4:
+        memcpy((char *)to + index * sizeof four, &four, sizeof four);
+        break;
+    default:
+        memcpy((char *)to + index * sizeof bits, &bits, sizeof bits);
+        break;
+    }
 }
 
 static uint64_t low_bits(uint64_t bits, unsigned count) {
@@ -96,7 +124,7 @@ struct source {
     const struct verify *verify;
     const struct format *format;
     uint64_t stream;
-    uint64_t range;   /* EXACT sums: whole numbers below it, of either sign; 0: zeros */
+    uint64_t mask;    /* EXACT sums: whole numbers up to it, of either sign; 2^k - 1; 0: zeros */
     bool ones;        /* products: only +1 and -1, lest the range of exponents be left */
     int low, spread;  /* RANDOM: exponents from low to low + spread - 1, a power of two */
     bool is_extremum; /* minimum or maximum */
@@ -105,15 +133,16 @@ struct source {
 static struct source source_of(const struct verify *v, uint32_t rank) {
     const struct format *f = &formats[v->type];
     struct source s = {.verify = v, .format = f};
-    enum { RANGE_MAX = 1024, EXPONENT_ROOM = 3 };
+    enum { MASK_MAX = 1023, EXPONENT_ROOM = 3 };
     s.stream = mix(mix(v->seed + UINT64_C(0x9e3779b97f4a7c15)) + rank);
     s.is_extremum = v->op == RINGLET_MIN || v->op == RINGLET_MAX;
     if (!f->is_float)
         return s;
     uint64_t whole = UINT64_C(1) << (f->mantissa + 1); /* exact up to here */
-    s.range = whole / v->ranks < RANGE_MAX ? whole / v->ranks : RANGE_MAX;
-    if (!s.range)
-        s.range = rank < whole ? 1 : 0;
+    while (s.mask < MASK_MAX && (2 * s.mask + 1) * v->ranks <= whole)
+        s.mask = 2 * s.mask + 1;
+    if (!s.mask && rank < whole)
+        s.mask = 1;
     s.ones = rank + EXPONENT_ROOM >= (uint32_t)bias(f);
     s.low = v->op == RINGLET_PROD ? -1 : -7;
     s.spread = v->op == RINGLET_PROD ? 2 : 8;
@@ -143,15 +172,12 @@ static uint64_t exact_float(const struct source *s, uint64_t bits) {
         return extreme_bits(f, bits);
     if (s->verify->op == RINGLET_PROD)
         return power_of_two(f, bits >> 63, s->ones ? 0 : (int)(bits % 3) - 1);
-    if (!s->range)
-        return 0;
-    uint64_t magnitude = (bits >> 8) % (s->range + 1);
+    uint64_t magnitude = bits >> 8 & s->mask;
     if (!magnitude)
         return 0;
     int top = 63 - __builtin_clzll(magnitude);
-    uint64_t mantissa = /* 2^(mantissa + 1), the largest whole number there is, has none */
-        top > f->mantissa ? 0 : low_bits(magnitude << (f->mantissa - top), f->mantissa);
-    return power_of_two(f, bits >> 63, top) | mantissa;
+    return power_of_two(f, bits >> 63, top) |
+           low_bits(magnitude << (f->mantissa - top), f->mantissa);
 }
 
 static uint64_t random_float(const struct source *s, uint64_t bits) {

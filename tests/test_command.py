@@ -4,10 +4,15 @@
 usage: test_command.py RINGLET SOURCE_ROOT
 """
 
+import csv
+import json
+import os
+import pty
 import re
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 RINGLET, ROOT = sys.argv[1], Path(sys.argv[2])
@@ -84,6 +89,10 @@ def unknown_commands_and_options():
             (["bench", "--ranks", "0"], "--ranks: 0 is not between 1 and 4096"),
             (["bench", "--algorithm", "tree"], "'tree' is none of auto, ring, host"),
             (["bench", "--shape", "3"], "'3' is none of 1, 2, both"),
+            (["bench", "-d", "float8"], "'float8' is none of float32, "),
+            (["bench", "-o", "xor"], "'xor' is none of sum, prod, min, max, avg, all"),
+            (["bench", "-r", "4", "--ranks", "4"], "--root 4: there are 4 ranks"),
+            (["bench", "--plot-y", "speed"], "'speed' is none of algbw, busbw, time"),
             (["bench", "8M"], "unexpected argument '8M'"),
             (["bench", "-b", "2M", "-e", "1M"], "--maxbytes is less than --minbytes"),
             (["bench", "-f", "2", "-i", "8"], "exclude each other"),
@@ -108,7 +117,7 @@ def plain_bench_on_emulated_devices():
 
 @test
 def modelled_times_are_the_same_every_time():
-    arguments = "--machine", MACHINES / "four-nvlink-partial.txt", "-b", "64K"
+    arguments = "--machine", MACHINES / "four-nvlink-partial.txt", "-b", "64K", "-e", "1M"
     first, second = bench(*arguments), bench(*arguments)
     assert first.rows and first.rows == second.rows, first.out + second.out
 
@@ -119,7 +128,7 @@ def sizes():
     assert_right(bench("-b", "1K", "-e", "64K", "-f", 8), [1 << 10, 1 << 13, 1 << 16])
     assert_right(bench("-b", 0, "-e", 16), [0, 4, 16])
     assert_right(bench("-b", 10, "-e", 10), [8])
-    assert_right(bench("-b", "8M"), [8 << 20])
+    assert_right(bench("-b", "8M", "--ranks", 2), [8 << 20])
 
 
 @test
@@ -151,7 +160,7 @@ def collectives():
 
 @test
 def algorithms_and_staging_cost_what_they_should():
-    size = "-b", "2M", "-e", "2M"
+    size = "-b", "512K", "-e", "512K"
     times = {}
     for name, options in {"ring": ["--algorithm", "ring"], "host": ["--algorithm", "host"],
                           "staged": ["--no-p2p"], "small": ["--scratch", "16K"],
@@ -179,6 +188,216 @@ def what_is_not_there_is_said():
     assert "0 OK" in run.out
     run = bench("-c", 0, "-b", 8, "-e", 8)
     assert run.rows[0].count("N/A") == 2, run.out
+
+
+NCCL_NAMES = {"float16": "half", "float32": "float", "float64": "double"}
+NAN = re.compile(r"\b(nan|inf)\b", re.I)
+
+
+def no_constant(text):
+    raise AssertionError(f"{text} is no JSON")
+
+
+def read_json(path):
+    return json.loads(Path(path).read_text(), parse_constant=no_constant)
+
+
+def read_csv(path):
+    return list(csv.DictReader(Path(path).read_text().splitlines()))
+
+
+def assert_same_rows(table, rows):
+    """A line of the table has two rows of the files: out of place and in place."""
+    by_key = {}
+    for row in rows:
+        key = (row["bytes"], row["type"], row["op"], row["algorithm_asked"], row["in_place"])
+        assert key not in by_key, key
+        by_key[key] = row
+    assert len(by_key) == 2 * len(table), (len(by_key), len(table))
+    types = {NCCL_NAMES.get(row["type"], row["type"]): row["type"] for row in rows}
+    for line in table:
+        for place in 0, 1:
+            algorithm = line[13] if len(line) > 13 else rows[0]["algorithm_asked"]
+            row = by_key[int(line[0]), types[line[2]], line[3], algorithm, bool(place)]
+            at = 5 + 4 * place
+            assert row["count"] == int(line[1]) and row["wrong"] == int(line[at + 3]) == 0, row
+            assert abs(row["time_us"] - float(line[at])) <= 0.006 + row["time_us"] * 0.001, row
+            assert abs(row["algbw_gbps"] - float(line[at + 1])) <= 0.006, (row, line)
+            assert abs(row["busbw_gbps"] - float(line[at + 2])) <= 0.006, (row, line)
+
+
+def assert_typed(row):
+    assert isinstance(row["in_place"], bool) and row["modelled"] is True, row
+    assert all(isinstance(row[name], int) for name in
+               ("bytes", "count", "ranks", "rings", "slices", "wrong", "shape", "operations")), row
+    assert all(isinstance(row[name], float) for name in
+               ("time_us", "time_min_us", "time_max_us", "algbw_gbps", "busbw_gbps")), row
+    assert row["time_min_us"] <= row["time_us"] <= row["time_max_us"], row
+
+
+def csv_value(text, example):
+    if text == "":
+        return None
+    return bool(int(text)) if isinstance(example, bool) else type(example)(text)
+
+
+@test
+def json_and_csv_say_what_the_table_says():
+    with tempfile.TemporaryDirectory() as folder:
+        first, second = Path(folder) / 'a "b"\n.json', Path(folder) / "c.csv"
+        run = bench("--algorithm", "all", "-b", 0, "-e", "64K", "-f", 32, "--json", first, "--csv",
+                    second)
+        data, flat = read_json(first), read_csv(second)
+        assert os.listdir(folder) and len(os.listdir(folder)) == 2, os.listdir(folder)
+    assert data["schema_version"] == 1 and data["modelled"] is True, data
+    assert data["command"][:2] == ["ringlet", "bench"] and str(first) in data["command"], data
+    assert data["ringlet_version"] == Run("--version").out.split()[1], data
+    assert data["options"]["maxbytes"] == 65536 and data["options"]["ranks"] == 4, data
+    assert len(data["devices"]) == data["ranks"] == 4 and data["devices"][3]["rank"] == 3, data
+    assert all(device["memory_bytes"] > 0 for device in data["devices"]), data
+    assert "TERM" not in str(data) and "environment" not in data, data
+    asked = {row["algorithm_asked"] for row in data["rows"]}
+    assert {"ring", "host"} <= asked and "auto" not in asked and len(asked) >= 2, asked
+    sizes = sorted({row["bytes"] for row in data["rows"]})
+    assert sizes == [0, 4, 128, 4096], sizes
+    assert_same_rows(run.rows, data["rows"])
+    for row, cells in zip(data["rows"], flat, strict=True):
+        assert_typed(row)
+        assert list(row) == list(cells), (list(row), list(cells))
+        for name, value in row.items():
+            assert csv_value(cells[name], value) == value, (name, value, cells[name])
+    average = sum(row["busbw_gbps"] for row in data["rows"]) / len(data["rows"])
+    assert abs(average - data["average_busbw_gbps"]) < 1e-4 and data["wrong"] == 0, data
+
+
+@test
+def types_and_operations():
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "a.json"
+        for collective, has_op in (("all-reduce", True), ("all-gather", False),
+                                   ("broadcast", False)):
+            run = bench("--collective", collective, "-d", "all", "-o", "all", "--ranks", 3, "-b",
+                        600, "-e", 600, "-J", file)
+            rows = read_json(file)["rows"]
+            assert_same_rows(run.rows, rows)
+            pairs = {(row["type"], row["op"]) for row in rows}
+            missing = set(re.findall(r"^# \S+ of (\w+), (\w+): N/A, ", run.out, re.M))
+            assert not pairs & missing, pairs & missing
+            assert len(pairs | missing) == (50 if has_op else 10), pairs | missing
+            assert {op for _, op in pairs | missing} == (
+                {"sum", "prod", "min", "max", "avg"} if has_op else {"none"})
+            assert "# Out of bounds values : 0 OK" in run.out, run.out
+    for name, nccl in NCCL_NAMES.items():
+        arguments = "--collective", "all-gather", "-b", 96, "-e", 96, "-d"
+        assert bench(*arguments, nccl).rows == bench(*arguments, name).rows
+    run = bench("--collective", "broadcast", "-r", 2, "-d", "int8", "-b", 7, "-e", 7)
+    assert run.rows[0][:5] == ["7", "7", "int8", "none", "2"], run.out
+
+
+@test
+def percentiles_and_chains():
+    run = bench("--percentiles", "-n", 5, "-b", "4K", "-e", "4K", "--csv", "-")
+    row = next(csv.DictReader(run.out.splitlines()))
+    assert row["operations"] == "5", row
+    values = [float(row[name]) for name in ("p50_us", "p90_us", "p99_us", "longest_us")]
+    assert values == sorted(values) and values[0] > 0, row
+    table = [line.split() for line in run.err.split("\n") if line and line[0] != "#"]
+    assert len(table[0]) == 13 + 8 and "each on its own" in run.err, run.err
+    assert abs(float(table[0][13]) - values[0]) < 0.006, run.err
+    run = bench("--chain", "-n", 50, "-b", "4K", "-e", "16K", "--csv", "-")
+    assert [row["in_place"] for row in csv.DictReader(run.out.splitlines())] == ["1", "1"], run.out
+    assert "A chain" in run.err and run.err.count("N/A     N/A     N/A    N/A") == 2, run.err
+
+
+def read_svg(path):
+    root = ElementTree.parse(path).getroot()
+    name = "{http://www.w3.org/2000/svg}"
+    texts = {}
+    for text in root.iter(name + "text"):
+        texts.setdefault(text.get("class"), []).append("".join(text.itertext()))
+    series = [g for g in root.iter(name + "g") if g.get("class") == "series"]
+    return texts, [g.find(name + "title").text for g in series], [
+        sum(path.get("class").startswith("m ") for path in g.iter(name + "path")) for g in series]
+
+
+@test
+def charts():
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "a.svg"
+        for what, title in ("algbw", "algorithm bandwidth in GB/s"), (
+                "busbw", "bus bandwidth in GB/s"), ("time", "time of one operation"):
+            run = bench("--algorithm", "all", "-b", "1K", "-e", "64K", "--plot", file, "--plot-y",
+                        what)
+            texts, series, markers = read_svg(file)
+            asked = sorted({row[13] for row in run.rows})
+            assert sorted(series) == sorted(f"{name}, {place}" for name in asked
+                                            for place in ("in place", "out of place")), series
+            assert texts["entry"] == series and markers == [4] * len(series), (texts, markers)
+            assert texts["title"] == ["all-reduce of float32, sum"], texts
+            assert title in texts["axis"][1], texts
+            assert "4 x H200 (NV18)" in texts["soft"][0], texts
+            assert "modelled times, not measured" in texts["soft"][0], texts
+            assert "1 KiB" in texts["soft"] and "64 KiB" in texts["soft"], texts
+            assert not NAN.search(file.read_text())
+        again = bench("--algorithm", "all", "-b", "1K", "-e", "64K", "--plot", "-", "--plot-y",
+                      "time")
+        assert again.out == file.read_text(), "the same run gives the same chart"
+        bench("-b", 0, "-e", 0, "--plot", file, "--plot-y", "time")
+        assert read_svg(file)[2] == [0, 0] and not NAN.search(file.read_text())
+        bench("--shape", "both", "-c", 0, "-b", "1K", "-e", "1K", "--plot", file)
+        assert read_svg(file)[1] == ["a thread a rank, out of place", "a thread a rank, in place",
+                                     "one thread, out of place", "one thread, in place"]
+
+
+@test
+def files_that_cannot_be_written():
+    small = "-b", 8, "-e", 8
+    with tempfile.TemporaryDirectory() as folder:
+        for option in "--json", "--csv", "--plot":
+            for path, why in [(Path(folder) / "none" / "a", "No such file or directory"),
+                              (folder, "Is a directory"), ("", "No such file"),
+                              ("/proc/self/status/a", "Not a directory"),
+                              ("/dev/full", "No space")]:
+                run = Run("bench", *small, option, path).expect(1, err=["cannot write", why])
+                assert str(path) in run.err, run.err
+                assert bool(run.rows) == (path == "/dev/full"), "known before anything is measured"
+        assert not os.listdir(folder), os.listdir(folder)
+        old = Path(folder) / "old.json"
+        old.write_text("old")
+        Run("bench", *small, "-J", old, "--csv", "/dev/full").expect(1)
+        assert read_json(old)["rows"], "what could be written is there as a whole"
+        old.write_text("old")
+        old.chmod(0o640)
+        link = Path(folder) / "link.json"
+        link.symlink_to("old.json")
+        bench(*small, "-J", link)
+        assert link.is_symlink() and read_json(old) and old.stat().st_mode & 0o777 == 0o640
+        Run("bench", *small, "--machine", folder, "-J", link).expect(1)
+        assert read_json(old), "a run that fails leaves the file alone"
+        assert sorted(os.listdir(folder)) == ["link.json", "old.json"], os.listdir(folder)
+        same = Path(folder) / "same"
+        Run("bench", "-J", same, "--csv", same).expect(2, err="name the same file")
+    Run("bench", "-J", "-", "--csv", "-").expect(2, err="only one of --json, --csv and --plot")
+    Run("bench", "--csv=-", "--plot=-").expect(2, err="only one of --json, --csv and --plot")
+    run = bench(*small, "-J", "-")
+    assert json.loads(run.out)["rows"] and "# Out of bounds values : 0 OK" in run.err, run.err
+    bench(*small, "-J", "/dev/null")
+    assert not Path("/dev/null").is_file()
+
+
+@test
+def progress_is_for_terminals():
+    arguments = [RINGLET, "bench", "--backend", "emulated", "-b", "8", "-e", "32"]
+    main, terminal = pty.openpty()
+    done = subprocess.run(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=terminal, timeout=100)
+    os.close(terminal)
+    shown = os.read(main, 65536).decode()
+    os.close(main)
+    assert "[1/4] all-reduce of 8 bytes, float32, out of place" in shown, shown
+    assert "[4/4] all-reduce of 32 bytes, float32, in place" in shown, shown
+    assert "\n" not in shown and shown.endswith("\r" + " " * 78 + "\r"), "it is erased"
+    assert b"[1/4]" not in done.stdout and done.returncode == 0
 
 
 @test
