@@ -352,10 +352,9 @@ static ringlet_status part_advance(ringlet_comm *comm, struct run_part *part) {
         if (patience_pause(&patience))
             continue;
         status_fail(RINGLET_TIMEOUT,
-                    "%s: rank %u waited %lld ms for a peer to enqueue its part (step %u of the "
-                    "plan)",
+                    "%s: rank %u waited %lld ms (timeout_ms) for rank %u to enqueue its part",
                     collective_name(part->call.plan->spec.collective), part->rank,
-                    (long long)comm->timeout_ms, part->next);
+                    (long long)comm->timeout_ms, run_blocker(part));
         return comm_fail(comm, RINGLET_TIMEOUT);
     }
 }

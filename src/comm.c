@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "device/emulated.h"
@@ -35,10 +36,10 @@ ringlet_status ringlet_device_count(ringlet_backend backend, const char *machine
         return status_fail(RINGLET_INVALID_ARGUMENT, "count is NULL");
     if ((int)backend < 0 || backend > RINGLET_BACKEND_EMULATED)
         return status_fail(RINGLET_INVALID_ARGUMENT, "unknown backend %d", (int)backend);
-    if (backend != RINGLET_BACKEND_EMULATED) {
+    if (backend == RINGLET_BACKEND_CUDA || (backend == RINGLET_BACKEND_AUTO && !machine)) {
         if (machine)
             return status_fail(RINGLET_INVALID_ARGUMENT,
-                               "machine is for emulated devices, but the backend is another");
+                               "machine is for emulated devices, but backend is CUDA");
         *count = device_cuda_count();
     } else if (machine) {
         struct topology topology;
@@ -117,6 +118,10 @@ static ringlet_status options_validate(const ringlet_options *o) {
     if (o->slices > COMM_SLICES_MAX)
         return status_fail(RINGLET_INVALID_ARGUMENT, "%u slices; at most %d", o->slices,
                            COMM_SLICES_MAX);
+    if (o->timeout_ms < -1)
+        return status_fail(RINGLET_INVALID_ARGUMENT,
+                           "timeout_ms is %lld; it must be -1 (no limit) or more",
+                           (long long)o->timeout_ms);
     if (o->machine && o->machine_of)
         return status_fail(RINGLET_INVALID_ARGUMENT,
                            "machine and machine_of are both set; set the one that is meant");
@@ -151,11 +156,22 @@ static ringlet_status emulated_start(ringlet_comm *comm, const ringlet_options *
     return status;
 }
 
+/* Said once: a job that was to run on GPUs would run on the CPU. */
+static void emulation_warn(void) {
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&said))
+        status_warn("no CUDA device is used: devices are emulated, on the CPU (%s); ask for "
+                    "RINGLET_BACKEND_CUDA or RINGLET_BACKEND_EMULATED to be sure",
+                    device_cuda_text());
+}
+
 static ringlet_status system_start(ringlet_comm *comm, const ringlet_options *o) {
-    bool cuda =
-        o->backend == RINGLET_BACKEND_CUDA || (o->backend == RINGLET_BACKEND_AUTO && !o->machine &&
-                                               !o->machine_of && device_cuda_count() > 0);
-    return cuda ? device_open_cuda(&comm->system) : emulated_start(comm, o);
+    bool chooses = o->backend == RINGLET_BACKEND_AUTO && !o->machine && !o->machine_of;
+    if (o->backend == RINGLET_BACKEND_CUDA || (chooses && device_cuda_count() > 0))
+        return device_open_cuda(&comm->system);
+    if (chooses)
+        emulation_warn();
+    return emulated_start(comm, o);
 }
 
 static ringlet_status devices_validate(ringlet_comm *comm, int share) {
@@ -222,18 +238,23 @@ static ringlet_status pairs_start(ringlet_comm *comm, int disable_p2p) {
     return RINGLET_OK;
 }
 
+static bool staged_algorithm(ringlet_algorithm algorithm) {
+    return algorithm == RINGLET_ALGORITHM_HOST || algorithm == RINGLET_ALGORITHM_HOST_PIPELINED;
+}
+
 /* Only what the algorithm goes over is enabled. */
 static ringlet_status edges_start(ringlet_comm *comm, int disable_p2p) {
     ringlet_status status = RINGLET_OK;
     if (comm->algorithm == RINGLET_ALGORITHM_DIRECT)
         status = pairs_start(comm, disable_p2p);
-    if (!status && comm->algorithm != RINGLET_ALGORITHM_HOST &&
-        comm->algorithm != RINGLET_ALGORITHM_HOST_PIPELINED)
+    if (!status && !staged_algorithm(comm->algorithm))
         ring_edges_start(comm, disable_p2p);
     return status;
 }
 
 static ringlet_status scratch_choose(ringlet_comm *comm, const ringlet_options *o) {
+    if (staged_algorithm(o->algorithm))
+        return RINGLET_OK; /* none is used */
     comm->scratch_bytes = o->scratch_bytes ? o->scratch_bytes : COMM_SCRATCH_BYTES;
     for (uint32_t r = 0; r < comm->ranks && !o->scratch_bytes; r++) {
         struct device_info info;
@@ -286,8 +307,10 @@ static ringlet_status comm_start(ringlet_comm *comm, const int *devices, const r
         status = edges_start(comm, o->disable_p2p);
     if (status)
         return status;
-    return run_create(&comm->run, comm->system, comm->devices, comm->ranks, comm->scratch_bytes,
-                      COMM_HOST_BYTES);
+    bool pinned = comm->staged_edges || staged_algorithm(comm->algorithm);
+    status = run_create(&comm->run, comm->system, comm->devices, comm->ranks, comm->scratch_bytes,
+                        COMM_HOST_BYTES);
+    return status || !pinned ? status : run_host_start(comm->run);
 }
 
 ringlet_status ringlet_comm_create(ringlet_comm **out, const int *devices, int ranks,
@@ -320,11 +343,31 @@ ringlet_status ringlet_comm_create(ringlet_comm **out, const int *devices, int r
     return RINGLET_OK;
 }
 
+/* Ends the waits of threads that are still inside, and waits for them to come out. */
+static ringlet_status threads_out(ringlet_comm *comm) {
+    struct patience patience = patience_start(comm->timeout_ms);
+    for (uint32_t r = 0; comm->rank && r < comm->ranks; r++)
+        while (atomic_load(&comm->rank[r].busy)) {
+            status_fail(RINGLET_ABORTED, "the communicator was destroyed while rank %u was called",
+                        r);
+            comm_fail(comm, RINGLET_ABORTED);
+            if (!patience_pause(&patience))
+                return status_fail(RINGLET_TIMEOUT,
+                                   "rank %u is still inside a call after %lld ms: the communicator "
+                                   "stays allocated",
+                                   r, (long long)comm->timeout_ms);
+        }
+    return RINGLET_OK;
+}
+
 ringlet_status ringlet_comm_destroy(ringlet_comm **pointer) {
     if (!pointer || !*pointer)
         return RINGLET_OK;
     ringlet_comm *comm = *pointer;
     *pointer = NULL;
+    ringlet_status inside = threads_out(comm);
+    if (inside)
+        return inside;
     ringlet_status status = run_destroy(&comm->run, comm->timeout_ms);
     /* What still runs must not lose its memory: unless closing ends it, the system stays open. */
     if (comm->system && (status != RINGLET_TIMEOUT || comm->system->ops->close_ends_work))

@@ -94,6 +94,36 @@ static ringlet_status stream_validate(const struct visit *visit, int rank, ringl
                        (void *)stream, visit->device);
 }
 
+/* A slip here must not reach the device, where it would end the communicator. */
+static ringlet_status pointers_validate(const struct visit *visit, int rank, const void *buffer,
+                                        const void *host, uint64_t bytes) {
+    struct device_pointer found;
+    if (!buffer || !host)
+        return status_fail(RINGLET_INVALID_ARGUMENT, "rank %d: %s is NULL", rank,
+                           buffer ? "host" : "buffer");
+    visit->system->ops->inspect(visit->system, buffer, &found);
+    if (found.kind != DEVICE_POINTER_DEVICE && found.kind != DEVICE_POINTER_MANAGED)
+        return status_fail(RINGLET_INVALID_ARGUMENT, "rank %d: buffer (%p) is not device memory",
+                           rank, buffer);
+    if (found.kind == DEVICE_POINTER_DEVICE && found.device != visit->device)
+        return status_fail(
+            RINGLET_INVALID_ARGUMENT,
+            "rank %d: buffer (%p) is memory of device %d, but the rank's is device %d", rank,
+            buffer, found.device, visit->device);
+    if (found.bytes < bytes)
+        return status_fail(RINGLET_INVALID_ARGUMENT,
+                           "rank %d: buffer (%p) has %llu bytes to the end of its allocation, but "
+                           "%llu are to be copied",
+                           rank, buffer, (unsigned long long)found.bytes,
+                           (unsigned long long)bytes);
+    visit->system->ops->inspect(visit->system, host, &found);
+    if (found.kind == DEVICE_POINTER_DEVICE)
+        return status_fail(RINGLET_INVALID_ARGUMENT,
+                           "rank %d: host (%p) is memory of device %d, not host memory", rank, host,
+                           found.device);
+    return RINGLET_OK;
+}
+
 static ringlet_status transfer(ringlet_comm *comm, int rank, void *dst, const void *src,
                                uint64_t bytes, ringlet_stream stream, bool to_device) {
     struct visit visit;
@@ -101,9 +131,9 @@ static ringlet_status transfer(ringlet_comm *comm, int rank, void *dst, const vo
     if (status)
         return status;
     struct device_queue queue = {visit.device, stream};
-    if (bytes && (!dst || !src))
-        status = status_fail(RINGLET_INVALID_ARGUMENT, "rank %d: %s is NULL", rank,
-                             (!dst) == to_device ? "buffer" : "host");
+    if (bytes)
+        status =
+            pointers_validate(&visit, rank, to_device ? dst : src, to_device ? src : dst, bytes);
     if (!status)
         status = stream_validate(&visit, rank, stream);
     if (!status && bytes) {

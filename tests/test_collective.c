@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "comm.h"
+#include "slow.h"
 #include "suite.h"
 #include "world.h"
 #ifdef RINGLET_OPENMP
@@ -36,7 +37,7 @@ static ringlet_options random_options(ringlet_scheduler scheduler, uint64_t seed
     o.slices = pick(5);
     o.algorithm = pick(2) ? RINGLET_ALGORITHM_RING : (ringlet_algorithm)pick(5);
     o.disable_p2p = o.algorithm != RINGLET_ALGORITHM_DIRECT && pick(5) == 0;
-    o.scratch_bytes = pick(2) ? 0 : 1024u * (2 + pick(6));
+    o.scratch_bytes = pick(2) ? SUITE_SCRATCH : 1024u * (2 + pick(6));
     return o;
 }
 
@@ -275,6 +276,9 @@ START_TEST(test_queries) {
     ck_assert_int_eq(count, 8);
     ck_assert_status(ringlet_device_count(RINGLET_BACKEND_EMULATED, "/nowhere", &count),
                      RINGLET_SYSTEM_ERROR);
+    ck_assert_ok(ringlet_device_count(RINGLET_BACKEND_AUTO,
+                                      TEST_SOURCE_ROOT "/machines/dgx1-v100.txt", &count));
+    ck_assert_int_eq(count, 8);
     ck_assert_status(ringlet_device_count(RINGLET_BACKEND_CUDA, "/nowhere", &count),
                      RINGLET_INVALID_ARGUMENT);
     ringlet_comm_info info = {.struct_size = sizeof info};
@@ -283,6 +287,7 @@ START_TEST(test_queries) {
     ck_assert_int_eq(info.modelled_time, 1);
     ck_assert_uint_eq(info.scratch_bytes, 4096);
     ck_assert_uint_eq(info.host_bytes, 0);
+    ck_assert_str_eq(info.why, "");
     ck_assert_int_eq(info.staged_edges, 0);
     ck_assert_str_eq(info.algorithm, "");
     ck_assert_ok(ringlet_comm_destroy(&comm));

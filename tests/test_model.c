@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "comm.h"
+#include "slow.h"
 #include "suite.h"
 #include "topology/topology.h"
 
@@ -56,6 +57,7 @@ static void compare(const char *path, const struct model_case *c) {
     o.rings = c->rings;
     o.slices = c->slices;
     o.disable_p2p = c->no_p2p;
+    o.scratch_bytes = SUITE_SCRATCH;
     ck_assert_ok(topology_read(&machine, path));
     ringlet_status made = ringlet_comm_create(&comm, NULL, (int)c->ranks, &o);
     if (c->algorithm == RINGLET_ALGORITHM_DIRECT && made == RINGLET_UNSUPPORTED) {

@@ -75,6 +75,13 @@ START_TEST(test_bad_creation) {
     ck_assert_fails(ringlet_comm_create(&comm, NULL, 2, &wrong), RINGLET_INVALID_ARGUMENT,
                     "scratch_bytes is 7");
     wrong = o;
+    wrong.timeout_ms = -2;
+    ck_assert_fails(ringlet_comm_create(&comm, NULL, 2, &wrong), RINGLET_INVALID_ARGUMENT,
+                    "timeout_ms is -2");
+    wrong = o;
+    wrong.machine = "/dev/null";
+    ck_assert_fails(ringlet_comm_create(&comm, NULL, 2, &wrong), RINGLET_SYSTEM_ERROR,
+                    "no plain file");
     wrong.machine = "/nonexistent/machine.txt";
     ck_assert_fails(ringlet_comm_create(&comm, NULL, 2, &wrong), RINGLET_SYSTEM_ERROR,
                     "/nonexistent/machine.txt");
@@ -200,6 +207,33 @@ START_TEST(test_in_place_forms) {
     world_set(&w, WORLD_ALL_GATHER, 20, 3, 0);
     w.send[1] = w.recv[1];
     ck_assert_fails(world_call_all(&w), RINGLET_INVALID_ARGUMENT, "send = recv + rank * count");
+    still_works(&w);
+    world_close(&w);
+}
+END_TEST
+
+/* A slip in a helper's arguments is refused and ends nothing. */
+START_TEST(test_bad_transfers) {
+    struct world w;
+    ringlet_options o = emulated((ringlet_scheduler)_i);
+    float host[64] = {0};
+    world_open(&w, 2, 10, &o);
+    uint64_t all = w.block_elements * sizeof(float);
+    ck_assert_fails(ringlet_buffer_write(w.comm, 0, w.block[0], host, all + 4, NULL),
+                    RINGLET_INVALID_ARGUMENT, "bytes to the end");
+    ck_assert_fails(ringlet_buffer_write(w.comm, 0, w.block[0], host, UINT64_MAX, NULL),
+                    RINGLET_INVALID_ARGUMENT, "bytes to the end");
+    ck_assert_fails(ringlet_buffer_read(w.comm, 1, host, w.block[0], 8, NULL),
+                    RINGLET_INVALID_ARGUMENT, "memory of device 0, but the rank's is device 1");
+    ck_assert_fails(ringlet_buffer_read(w.comm, 1, host, host + 8, 8, NULL),
+                    RINGLET_INVALID_ARGUMENT, "not device memory");
+    ck_assert_fails(ringlet_buffer_write(w.comm, 1, w.block[1], w.block[0], 8, NULL),
+                    RINGLET_INVALID_ARGUMENT, "not host memory");
+    ck_assert_fails(ringlet_buffer_write(w.comm, 1, NULL, host, 8, NULL), RINGLET_INVALID_ARGUMENT,
+                    "buffer is NULL");
+    ck_assert_fails(ringlet_buffer_read(w.comm, 1, NULL, w.block[1], 8, NULL),
+                    RINGLET_INVALID_ARGUMENT, "host is NULL");
+    ck_assert_ok(ringlet_buffer_write(w.comm, 1, NULL, NULL, 0, NULL));
     still_works(&w);
     world_close(&w);
 }
@@ -351,6 +385,32 @@ START_TEST(test_abort_ends_waits) {
     pthread_join(thread, NULL);
     ck_assert_fails(world_call(&w, 1), RINGLET_ABORTED, "aborted");
     world_close(&w);
+}
+END_TEST
+
+static void *call_once(void *argument) {
+    struct caller *c = argument;
+    c->status = world_call(c->w, c->rank);
+    return NULL;
+}
+
+/* Destroying under a waiting rank ends its wait first. */
+START_TEST(test_destroy_while_a_rank_waits) {
+    struct world w;
+    ringlet_options o = emulated(RINGLET_SCHEDULER_THREADS);
+    int64_t live = memory_live();
+    world_open(&w, 2, 60, &o);
+    world_set(&w, WORLD_ALL_REDUCE, 60, 0, 0);
+    struct caller caller = {.w = &w, .rank = 0};
+    ck_assert_int_eq(pthread_create(&caller.thread, NULL, call_once, &caller), 0);
+    while (!atomic_load(&w.comm->rank[0].busy))
+        usleep(1000);
+    ringlet_comm *comm = w.comm;
+    ck_assert_ok(ringlet_comm_destroy(&comm));
+    pthread_join(caller.thread, NULL);
+    ck_assert_int_eq(caller.status, RINGLET_ABORTED);
+    memory_free(w.host);
+    ck_assert_int_eq(memory_live(), live);
 }
 END_TEST
 
@@ -541,11 +601,13 @@ static Suite *suite(void) {
     tcase_add_test(tests, test_a_device_shared_when_asked);
     tcase_add_test(tests, test_bad_arguments);
     tcase_add_test(tests, test_in_place_forms);
+    tcase_add_loop_test(tests, test_bad_transfers, 0, 2);
     tcase_add_test(tests, test_count_zero);
     tcase_add_test(tests, test_ranks_that_disagree);
     tcase_add_test(tests, test_one_thread_for_two_ranks);
     tcase_add_test(tests, test_called_twice_at_once);
     tcase_add_test(tests, test_abort_ends_waits);
+    tcase_add_test(tests, test_destroy_while_a_rank_waits);
     tcase_add_test(tests, test_call_does_not_wait_for_the_stream);
     tcase_add_test(tests, test_destroy_says_what_it_could_not_free);
     tcase_add_loop_test(tests, test_device_fault_at_every_call, 0, 2);

@@ -16,11 +16,18 @@
  * thread's last failure in words: which rank, which argument, which value, and the remedy. A failed
  * call that is the caller's (a bad argument, ranks that disagree) leaves the communicator usable:
  * it counts as that call on every rank, and every rank of it is told. A failure of a device, a
- * timeout or an abort is sticky: every later call on the communicator returns it, and only
- * ringlet_comm_destroy() helps.
+ * timeout of a collective, an abort, and a rank called by two threads at once are sticky: every
+ * later call returns the first of them, and only ringlet_comm_destroy() helps. Some ranks may have
+ * got OK for the very call that fails on others; what it was to write is then undefined. Buffers
+ * stay in use until the calls of all ranks have returned and their streams have drained
+ * (ringlet_stream_wait() works on a failed communicator).
  *
  * Threads. Different ranks of one communicator may be called from different threads at once; one
- * rank must not. Different communicators are independent.
+ * rank must not. Different communicators are independent. To end a communicator that threads may
+ * still be using: ringlet_comm_abort(), join the threads, then ringlet_comm_destroy().
+ *
+ * Emulated devices under SEEDED hold what is enqueued until something waits (ringlet_stream_wait(),
+ * ringlet_buffer_read()), so wait now and then.
  */
 #ifndef RINGLET_RINGLET_H
 #define RINGLET_RINGLET_H
@@ -142,12 +149,13 @@ typedef struct ringlet_options {
                                        (what `nvidia-smi topo -m` prints); emulated devices only */
     const ringlet_comm *machine_of; /* NULL; else share that communicator's emulated devices, so
                                        that buffers and streams of one serve the other */
-    uint32_t rings;                 /* 0: choose; else so many rings side by side */
-    uint32_t slices;                /* 0: choose; else each chunk is cut into at least so many */
-    uint64_t scratch_bytes;         /* 0: the smaller of 256 MiB and 1 % of the device, a rank */
-    int64_t timeout_ms;             /* 30000: limit of a host wait for peers; -1: no limit */
-    int share_devices;              /* 0; else a device may be named by several ranks (for tests) */
-    int disable_p2p;                /* 0; else every edge goes through pinned host memory */
+    uint32_t rings;                 /* 0: choose; else so many rings side by side, at most 64 */
+    uint32_t slices; /* 0: choose; else each chunk is cut into at least so many; at most 4096 */
+    uint64_t
+        scratch_bytes;  /* 0: the smaller of 256 MiB and 1 % of the device, a rank; at least 256 */
+    int64_t timeout_ms; /* 30000: limit of a host wait for peers; -1: no limit */
+    int share_devices;  /* 0; else a device may be named by several ranks (for tests) */
+    int disable_p2p;    /* 0; else every edge goes through pinned host memory */
 } ringlet_options;
 
 /* Sets every field to its default. options must not be NULL (then: RINGLET_INVALID_ARGUMENT). */
@@ -171,22 +179,24 @@ RINGLET_API const char *ringlet_op_name(ringlet_op op);
  * call that fails. */
 RINGLET_API const char *ringlet_error_message(void);
 
-/* How many devices there are: for CUDA (and AUTO) those visible to the process, 0 without a driver;
- * for EMULATED those of the machine file, or with machine NULL the most that the built-in machine
- * can have. Errors: INVALID_ARGUMENT (a machine for CUDA devices), PARSE_ERROR and SYSTEM_ERROR
- * (the file). */
+/* How many devices there are. EMULATED, and AUTO with a machine: those of the machine file, or with
+ * machine NULL the most that the built-in machine can have. CUDA, and AUTO without a machine: those
+ * visible to the process, 0 without a driver. Errors: INVALID_ARGUMENT (a machine for CUDA
+ * devices), PARSE_ERROR and SYSTEM_ERROR (the file). */
 RINGLET_API ringlet_status ringlet_device_count(ringlet_backend backend, const char *machine,
                                                 int *count);
 
 /*
- * Makes a communicator of `ranks` ranks; rank r is device devices[r], or device r where devices is
- * NULL. options may be NULL for the defaults. All memory that peers write to is taken here. Enables
- * peer access along the ring; an edge where it is missing or refused goes through pinned host
- * memory, with a warning on the log that names it. Peer access stays enabled afterwards, since
- * others in the process may have come to rely on it.
- * *out is set only on success. Destroy it with ringlet_comm_destroy().
- * Errors: INVALID_ARGUMENT (no ranks, a device named twice without share_devices, bad options),
- * NO_DEVICE, OUT_OF_MEMORY, PARSE_ERROR and SYSTEM_ERROR (the machine file), DEVICE_ERROR.
+ * Makes a communicator of `ranks` ranks (1 to 1024); rank r is device devices[r], or device r where
+ * devices is NULL. options may be NULL for the defaults. Device memory that peers write to is taken
+ * here, and so is pinned host memory where an edge or the algorithm asked for needs it (32 MiB a
+ * rank). Enables peer access along the ring; an edge where it is missing or refused goes through
+ * pinned host memory, with a warning on the log that names it. Peer access stays enabled
+ * afterwards, since others in the process may have come to rely on it. AUTO without a CUDA device
+ * warns, once, that devices are emulated. *out is set only on success. Destroy it with
+ * ringlet_comm_destroy(). Errors: INVALID_ARGUMENT (no ranks, a device named twice without
+ * share_devices, bad options), NO_DEVICE, OUT_OF_MEMORY, PARSE_ERROR and SYSTEM_ERROR (the machine
+ * file), DEVICE_ERROR.
  */
 RINGLET_API ringlet_status ringlet_comm_create(ringlet_comm **out, const int *devices, int ranks,
                                                const ringlet_options *options);
@@ -195,12 +205,12 @@ RINGLET_API ringlet_status ringlet_comm_create(ringlet_comm **out, const int *de
  * Frees the communicator and sets *comm to NULL; NULL and a pointer to NULL are accepted, so
  * destroying twice is harmless. Waits up to the communicator's timeout for work that is still under
  * way; what is then still in use cannot be freed and is left, and RINGLET_TIMEOUT with a message
- * says what.
+ * says what. Threads that are inside a call are made to leave it (ABORTED); none may begin one.
  */
 RINGLET_API ringlet_status ringlet_comm_destroy(ringlet_comm **comm);
 
 /* Makes every host wait inside the communicator return, and every later call fail, with
- * RINGLET_ABORTED. May be called from any thread. */
+ * RINGLET_ABORTED (or the sticky error there was before). May be called from any thread. */
 RINGLET_API ringlet_status ringlet_comm_abort(ringlet_comm *comm);
 
 /* The communicator's sticky error, RINGLET_OK if there is none; its words go to
@@ -246,7 +256,8 @@ RINGLET_API ringlet_status ringlet_comm_query(const ringlet_comm *comm, ringlet_
  * send, recv  device memory of this rank's device. They must be the same (in place), or not
  *             overlap; ranks may differ in this.
  * count       elements; any number, 0 included. The same on every rank.
- * stream      a stream of this rank's device; NULL is the device's default stream.
+ * stream      a stream of this rank's device; NULL is the device's legacy default stream (also for
+ *             programs built with --default-stream per-thread; those pass cudaStreamPerThread).
  * Ownership: buffers stay the caller's and must stay allocated until the stream has passed the
  * call.
  * Errors: INVALID_ARGUMENT, MISMATCH (count, type, operation or collective differ between ranks; no

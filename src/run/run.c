@@ -88,6 +88,18 @@ static ringlet_status events_grow(struct run *run, struct run_rank *rank, uint32
     return status;
 }
 
+static ringlet_status host_start(struct run *run, struct run_rank *rank) {
+    return rank->host ? RINGLET_OK
+                      : ops_of(run)->host_alloc(run->system, run->host_bytes, &rank->host);
+}
+
+ringlet_status run_host_start(struct run *run) {
+    ringlet_status status = RINGLET_OK;
+    for (uint32_t r = 0; r < run->ranks && !status; r++)
+        status = host_start(run, &run->rank[r]);
+    return status;
+}
+
 static bool uses_host(const struct plan *plan) {
     return plan->host_used > 0;
 }
@@ -112,8 +124,8 @@ static ringlet_status rank_prepare(struct run *run, const struct plan *plan, uin
         if (!status)
             atomic_store(stream, made);
     }
-    if (!status && uses_host(plan) && !rank->host)
-        status = ops->host_alloc(run->system, run->host_bytes, &rank->host);
+    if (!status && uses_host(plan))
+        status = host_start(run, rank);
     ops->unbind(run->system, saved);
     return status;
 }
@@ -349,6 +361,13 @@ enum run_state run_advance(struct run_part *part, uint32_t steps, ringlet_status
                               memory_order_release);
     }
     return RUN_DONE;
+}
+
+uint32_t run_blocker(const struct run_part *part) {
+    const struct plan *plan = part->call.plan;
+    uint32_t id = plan->program[plan->program_first[part->rank] + part->next];
+    uint32_t other = plan->waits[plan->steps[id].wait_first + part->waits_done];
+    return plan->lanes[plan->steps[other].lane].rank;
 }
 
 void run_give_up(struct run_part *part) {

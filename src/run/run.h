@@ -48,6 +48,9 @@ enum run_state { RUN_DONE, RUN_READY, RUN_BLOCKED, RUN_FAILED };
 ringlet_status run_create(struct run **out, struct device_system *system, const int *devices,
                           uint32_t ranks, uint64_t scratch_bytes, uint64_t host_bytes);
 
+/* Takes the pinned memory now. */
+ringlet_status run_host_start(struct run *run);
+
 /* Waits up to timeout_ms for what is under way, then frees everything and sets *run to NULL.
  * TIMEOUT or DEVICE_ERROR: what is still in use is left allocated, and the message says what. */
 ringlet_status run_destroy(struct run **run, int64_t timeout_ms);
@@ -61,6 +64,9 @@ ringlet_status run_prepare(struct run *run, const struct plan *plan);
  * RUN_FAILED with *status and the thread's message. The calling thread must be bound to the rank's
  * device. */
 enum run_state run_advance(struct run_part *part, uint32_t steps, ringlet_status *status);
+
+/* Of a part that is RUN_BLOCKED: the rank whose host program it waits for. */
+uint32_t run_blocker(const struct run_part *part);
 
 /* For a part that will not be finished: what it has put on the caller's stream so far is then
  * waited for by run_drain() as well. */

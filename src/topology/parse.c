@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "base/status.h"
@@ -408,9 +409,17 @@ ringlet_status topology_read(struct topology *out, const char *path) {
     size_t length;
     FILE *file = fopen(path, "re");
     if (!file)
-        return status_fail(RINGLET_SYSTEM_ERROR, "cannot open the machine file %s: %s", path,
+        return status_fail(RINGLET_SYSTEM_ERROR, "cannot open the machine file '%s': %s", path,
                            strerror(errno));
-    ringlet_status status = read_all(file, path, &text, &length);
+    struct stat about;
+    ringlet_status status = RINGLET_OK;
+    if (fstat(fileno(file), &about) == 0 && !S_ISREG(about.st_mode))
+        status = status_fail(RINGLET_SYSTEM_ERROR,
+                             "the machine file '%s' is no plain file, which it must be: it is read "
+                             "more than once",
+                             path);
+    if (!status)
+        status = read_all(file, path, &text, &length);
     fclose(file);
     if (!status)
         status = topology_parse(out, text, length, path);
