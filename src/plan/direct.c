@@ -164,8 +164,11 @@ ringlet_status plan_direct_build(struct plan_builder *builder, const struct plan
     d.out = memory_zeroed(d.n, sizeof *d.out);
     d.operands = memory_zeroed(d.n, sizeof *d.operands);
     if (d.out && d.operands) {
+        /* With one slice nothing overlaps: copies then go on MAIN, which saves hops between
+         * streams. */
+        bool one_lane = d.slices == 1 && spec->collective != PLAN_ALL_GATHER;
         for (uint32_t r = 0; r < d.n; r++)
-            d.out[r] = plan_builder_lane(builder, r, PLAN_OUT, 0);
+            d.out[r] = one_lane ? r : plan_builder_lane(builder, r, PLAN_OUT, 0);
         steps_make(&d);
     } else {
         status = status_fail(RINGLET_OUT_OF_MEMORY, "plan: out of host memory");

@@ -305,6 +305,15 @@ static bool any_staged(const struct plan_spec *spec) {
 
 /* ---- lanes ---- */
 
+/* With one slice every copy waits for an addition and the other way round, so lanes of their own
+ * overlap nothing and cost a hop between streams each time: copies then go on MAIN too. (All-gather
+ * and broadcast copy a rank's own part there meanwhile.) */
+static bool one_lane(const struct ring *ring) {
+    bool adds =
+        ring->spec->collective == PLAN_ALL_REDUCE || ring->spec->collective == PLAN_REDUCE_SCATTER;
+    return adds && ring->slices == 1 && ring->spec->rings == 1;
+}
+
 static bool lanes_make(struct ring *ring) {
     ring->out = memory_zeroed(ring->n, sizeof *ring->out);
     ring->in = memory_zeroed(ring->n, sizeof *ring->in);
@@ -314,8 +323,9 @@ static bool lanes_make(struct ring *ring) {
         return false;
     for (uint32_t p = 0; p < ring->n; p++) {
         uint32_t rank = rank_at(ring, p);
-        ring->out[p] = plan_builder_lane(ring->builder, rank, PLAN_OUT, ring->index);
-        ring->add[p] = rank; /* MAIN */
+        ring->out[p] = ring->add[p] = rank; /* MAIN */
+        if (!one_lane(ring))
+            ring->out[p] = plan_builder_lane(ring->builder, rank, PLAN_OUT, ring->index);
         bool adds = ring->spec->collective == PLAN_ALL_REDUCE ||
                     ring->spec->collective == PLAN_REDUCE_SCATTER;
         if (ring->spec->rings > 1 && adds)
