@@ -9,7 +9,7 @@
 enum {
     WIDTH = 960,
     LEFT = 84,
-    RIGHT = 936,
+    RIGHT = 926,
     TOP = 112,
     BOTTOM = 532,
     LEGEND_TOP = 612,
@@ -110,7 +110,7 @@ static void write_style(const struct frame *f) {
           "font-weight:600}\n.title{font-size:18px;font-weight:600}"
           ".grid{stroke:#e2e6ea;stroke:var(--grid)}.edge{stroke:#8c959f;stroke:var(--line)}\n"
           ".s{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}"
-          ".d{stroke-dasharray:6 5}.m{stroke-width:2}.h{fill:#ffffff;fill:var(--back)}\n",
+          ".d{stroke-dasharray:6 5}.m{stroke-width:2}.h{fill:none;pointer-events:all}\n",
           f->out);
     static const char *const colours[CHART_COLOURS] = {"#0969c4", "#c9510c", "#1a7f37", "#a02a8d",
                                                        "#8a6a00", "#0e8a8a", "#c02234", "#5b5f66"};
@@ -157,9 +157,11 @@ static void write_axes(const struct frame *f) {
     write_text(f, "axis", LEFT, TOP - 14, "start", c->y.title);
 }
 
-/* Circle, square, triangle, diamond: one for each time that the colours begin again. */
+/* Circle, square, triangle, diamond in turn, so that lines which coincide can still be told apart,
+ * and lines of one colour too. */
 static void write_marker(const struct frame *f, const struct chart_series *s, double x, double y) {
-    unsigned colour = s->colour % CHART_COLOURS, shape = s->colour / CHART_COLOURS % 4;
+    unsigned colour = s->colour % CHART_COLOURS,
+             shape = (s->colour + s->colour / CHART_COLOURS) % 4;
     const double r = 3.5;
     fprintf(f->out, "<path class=\"m c%u ", colour);
     if (s->dashed)
@@ -249,7 +251,7 @@ void chart_write(const struct chart *chart, FILE *out) {
     fprintf(out, "<rect class=\"back\" width=\"%d\" height=\"%d\"/>\n", WIDTH, height);
     write_titles(&f);
     write_axes(&f);
-    for (size_t i = 0; i < chart->count; i++)
+    for (size_t i = chart->count; i-- > 0;) /* the first on top */
         write_series(&f, &chart->series[i]);
     write_legend(&f);
     fputs("</svg>\n", out);

@@ -29,7 +29,7 @@ struct chart_series {
     const struct chart_point *points;
     size_t count;
     unsigned colour; /* series of one colour belong together; there are CHART_COLOURS, then again
-                        with another marker */
+                        with other markers */
     bool dashed;     /* and hollow markers */
 };
 

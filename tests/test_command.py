@@ -332,7 +332,7 @@ def charts():
             asked = sorted({row[13] for row in run.rows})
             assert sorted(series) == sorted(f"{name}, {place}" for name in asked
                                             for place in ("in place", "out of place")), series
-            assert texts["entry"] == series and markers == [4] * len(series), (texts, markers)
+            assert texts["entry"] == series[::-1] and markers == [4] * len(series), (texts, markers)
             assert texts["title"] == ["all-reduce of float32, sum"], texts
             assert title in texts["axis"][1], texts
             assert "4 x H200 (NV18)" in texts["soft"][0], texts
@@ -345,8 +345,9 @@ def charts():
         bench("-b", 0, "-e", 0, "--plot", file, "--plot-y", "time")
         assert read_svg(file)[2] == [0, 0] and not NAN.search(file.read_text())
         bench("--shape", "both", "-c", 0, "-b", "1K", "-e", "1K", "--plot", file)
-        assert read_svg(file)[1] == ["a thread a rank, out of place", "a thread a rank, in place",
-                                     "one thread, out of place", "one thread, in place"]
+        assert read_svg(file)[0]["entry"] == [
+            "a thread a rank, out of place", "a thread a rank, in place",
+            "one thread, out of place", "one thread, in place"]
 
 
 @test
