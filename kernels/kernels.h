@@ -8,25 +8,37 @@
 
 #include <stdint.h>
 
+#include "ringlet/ringlet.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-struct CUstream_st;
+enum { KERNELS_INPUTS_MAX = 64 };
 
 /* Loads every kernel into the current context, so that no later launch has to: loading lazily
  * synchronises the device, which deadlocks against work that waits for a peer. */
 int kernels_load(void);
 
+/* See struct device_reduction, whose numbers these are. */
+struct kernels_reduction {
+    ringlet_dtype dtype;
+    ringlet_op op;
+    uint32_t ranks;
+    int first, last;
+};
+
 /*
- * dst[i] = a[i] + b[i] for i < count, in the order of `stream`; its CPU twin is
- * device_cpu_reduce(). dst may be a or b exactly; other overlaps are not allowed. Pointers are
- * aligned to 4 bytes; where all three are equally far from a 16-byte boundary the kernel moves 16
- * bytes an access. At most max_blocks blocks (at least 1) of 256 threads. Subnormals are kept; the
- * payload of a NaN is not the CPU's.
+ * dst[i] = inputs[0][i] op inputs[1][i] op ... for i < count, in this order and in the order of
+ * `stream`; the CPU twin is device_cpu_reduce(), and results are the same bit for bit but for the
+ * payload of a NaN. dst may be any input exactly; other overlaps are not allowed. Pointers are
+ * aligned for the type; where all are equally far from a 16-byte boundary the kernel moves 16 bytes
+ * an access. 1 to KERNELS_INPUTS_MAX inputs; two have kernels of their own. At most max_blocks
+ * blocks (at least 1) of 256 threads. The arguments have been checked.
  */
-int kernels_sum_float32(struct CUstream_st *stream, uint32_t max_blocks, float *dst, const float *a,
-                        const float *b, uint64_t count);
+int kernels_reduce(struct CUstream_st *stream, uint32_t max_blocks, void *dst,
+                   const void *const *inputs, uint32_t input_count, uint64_t count,
+                   const struct kernels_reduction *how);
 
 #ifdef __cplusplus
 }

@@ -1,67 +1,68 @@
 /*
- * Element-wise sums in device memory.
- * Owns the reduction kernels and their launch. Never reads through the read-only cache: dst may be
- * an input, and inputs arrive while earlier kernels run.
+ * The launch of reductions in device memory.
+ * Owns the choice of a kernel and the shape of its launch. Never computes with elements.
  */
-#include "kernels.h"
-
 #include <cuda_runtime_api.h>
+#include <string.h>
+
+#include "family.cuh"
 
 namespace {
 
-enum { THREADS = 256, VECTOR = 4, VECTOR_BYTES = 16 };
+using namespace ringlet;
 
-__device__ __forceinline__ float sum(float a, float b) {
-    return a + b;
-}
+const ringlet_dtype dtypes[] = {
+#define DTYPE(name, value, bytes, text) RINGLET_##name,
+    RINGLET_DTYPE_MAP(DTYPE)
+#undef DTYPE
+};
 
-__device__ __forceinline__ float4 sum(float4 a, float4 b) {
-    return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
-}
+const ringlet_op operations[] = {
+#define OPERATION(name, value, text) RINGLET_##name,
+    RINGLET_OP_MAP(OPERATION)
+#undef OPERATION
+};
 
-/* A block adds tiles of UNROLL items a thread, neighbours in a warp adjacent; all loads of a tile
- * are in flight before its first store, which an input that is dst makes the compiler keep. */
-template <typename T, int UNROLL>
-__device__ __forceinline__ void sum_tiles(T *dst, const T *a, const T *b, uint64_t count) {
-    const uint64_t tile = (uint64_t)UNROLL * THREADS;
-    for (uint64_t begin = blockIdx.x * tile; begin < count; begin += gridDim.x * tile) {
-        uint64_t at = begin + threadIdx.x;
-        if (count - begin < tile) {
-            for (; at < count; at += THREADS)
-                dst[at] = sum(a[at], b[at]);
-            return;
-        }
-        T x[UNROLL], y[UNROLL];
-#pragma unroll
-        for (int i = 0; i < UNROLL; i++) {
-            x[i] = a[at + i * THREADS];
-            y[i] = b[at + i * THREADS];
-        }
-#pragma unroll
-        for (int i = 0; i < UNROLL; i++)
-            dst[at + i * THREADS] = sum(x[i], y[i]);
+uint32_t size_of(ringlet_dtype dtype) {
+    switch (dtype) {
+#define DTYPE(name, value, bytes, text)                                                            \
+    case RINGLET_##name:                                                                           \
+        return bytes;
+        RINGLET_DTYPE_MAP(DTYPE)
+#undef DTYPE
     }
+    return 0;
 }
 
-enum { UNROLL_VECTOR = 4, UNROLL_SCALAR = 8 };
-
-/* dst + head, a + head and b + head are 16-byte aligned; head < VECTOR, head <= count. */
-__global__ void __launch_bounds__(THREADS)
-    sum_vectors(float *dst, const float *a, const float *b, uint64_t count, uint32_t head) {
-    uint64_t vectors = (count - head) / VECTOR;
-    uint64_t tail = head + vectors * VECTOR; /* at most VECTOR - 1 elements are left from here */
-    if (blockIdx.x == 0 && threadIdx.x < head)
-        dst[threadIdx.x] = sum(a[threadIdx.x], b[threadIdx.x]);
-    if (blockIdx.x == 0 && threadIdx.x < count - tail)
-        dst[tail + threadIdx.x] = sum(a[tail + threadIdx.x], b[tail + threadIdx.x]);
-    sum_tiles<float4, UNROLL_VECTOR>(reinterpret_cast<float4 *>(dst + head),
-                                     reinterpret_cast<const float4 *>(a + head),
-                                     reinterpret_cast<const float4 *>(b + head), vectors);
+Kernels kernels_for(ringlet_dtype dtype, ringlet_op op) {
+    switch (dtype) {
+    case RINGLET_FLOAT16:
+        return kernels_float16(op);
+    case RINGLET_BFLOAT16:
+        return kernels_bfloat16(op);
+    case RINGLET_FLOAT32:
+        return kernels_float32(op);
+    case RINGLET_FLOAT64:
+        return kernels_float64(op);
+    case RINGLET_INT8:
+        return kernels_int8(op);
+    case RINGLET_INT32:
+        return kernels_int32(op);
+    case RINGLET_INT64:
+        return kernels_int64(op);
+    case RINGLET_UINT8:
+        return kernels_uint8(op);
+    case RINGLET_UINT32:
+        return kernels_uint32(op);
+    case RINGLET_UINT64:
+        return kernels_uint64(op);
+    }
+    return {};
 }
 
-__global__ void __launch_bounds__(THREADS)
-    sum_scalars(float *dst, const float *a, const float *b, uint64_t count) {
-    sum_tiles<float, UNROLL_SCALAR>(dst, a, b, count);
+bool is_float(ringlet_dtype dtype) {
+    return dtype == RINGLET_FLOAT16 || dtype == RINGLET_BFLOAT16 || dtype == RINGLET_FLOAT32 ||
+           dtype == RINGLET_FLOAT64;
 }
 
 uint32_t blocks_for(uint64_t items, uint32_t unroll, uint32_t max_blocks) {
@@ -76,37 +77,69 @@ uint32_t misalignment(const void *pointer) {
     return (uint32_t)(reinterpret_cast<uintptr_t>(pointer) % VECTOR_BYTES);
 }
 
-} // namespace
-
-extern "C" int kernels_load(void) {
-    struct cudaFuncAttributes attributes;
-    cudaError_t error =
-        cudaFuncGetAttributes(&attributes, reinterpret_cast<const void *>(sum_vectors));
-    if (error == cudaSuccess)
-        error = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void *>(sum_scalars));
-    return (int)error;
-}
+struct Request {
+    cudaStream_t stream;
+    uint32_t max_blocks;
+    void *dst;
+    const void *const *inputs;
+    uint32_t input_count;
+    uint64_t count;
+    const kernels_reduction *how;
+};
 
 /* cudaLaunchKernel and not <<<>>>: it returns its own error, so nobody's last error has to be
  * read. */
-extern "C" int kernels_sum_float32(struct CUstream_st *stream, uint32_t max_blocks, float *dst,
-                                   const float *a, const float *b, uint64_t count) {
+template <int INPUTS> cudaError_t launch(const Request &r, const Kernel &kernel) {
+    Arguments<INPUTS> a;
+    uint32_t size = size_of(r.how->dtype), off = misalignment(r.dst);
+    uint32_t ranks = r.how->ranks ? r.how->ranks : 1;
+    memset(&a, 0, sizeof a);
+    a.dst = r.dst;
+    a.count = r.count;
+    a.input_count = r.input_count;
+    a.ranks = ranks;
+    a.factor = r.how->dtype == RINGLET_FLOAT64 ? 1.0 / ranks : 1.0f / (float)ranks;
+    a.scale_first = r.how->first != 0;
+    a.head = (VECTOR_BYTES - off) % VECTOR_BYTES / size;
+    if (a.head > r.count)
+        a.head = (uint32_t)r.count;
+    a.vectors = true;
+    for (uint32_t k = 0; k < r.input_count; k++) {
+        a.inputs[k] = r.inputs[k];
+        a.vectors = a.vectors && misalignment(r.inputs[k]) == off;
+    }
+    uint32_t blocks = a.vectors ? blocks_for((r.count - a.head) / (VECTOR_BYTES / size),
+                                             kernel.vectors, r.max_blocks)
+                                : blocks_for(r.count, kernel.singles, r.max_blocks);
+    void *arguments[] = {&a};
+    return cudaLaunchKernel(kernel.function, dim3(blocks), dim3(THREADS), arguments, 0, r.stream);
+}
+
+} // namespace
+
+extern "C" int kernels_load(void) {
+    cudaFuncAttributes attributes;
+    for (ringlet_dtype dtype : dtypes)
+        for (ringlet_op op : operations) {
+            Kernels kernels = kernels_for(dtype, op);
+            cudaError_t error = cudaFuncGetAttributes(&attributes, kernels.pair.function);
+            if (error == cudaSuccess)
+                error = cudaFuncGetAttributes(&attributes, kernels.many.function);
+            if (error != cudaSuccess)
+                return (int)error;
+        }
+    return (int)cudaSuccess;
+}
+
+extern "C" int kernels_reduce(cudaStream_t stream, uint32_t max_blocks, void *dst,
+                              const void *const *inputs, uint32_t input_count, uint64_t count,
+                              const struct kernels_reduction *how) {
     if (count == 0)
         return (int)cudaSuccess;
-    if (max_blocks == 0)
-        max_blocks = 1;
-    uint32_t off = misalignment(dst);
-    if (off == misalignment(a) && off == misalignment(b)) {
-        uint32_t head = (VECTOR_BYTES - off) % VECTOR_BYTES / (uint32_t)sizeof(float);
-        if (head > count)
-            head = (uint32_t)count;
-        void *arguments[] = {&dst, &a, &b, &count, &head};
-        dim3 grid(blocks_for((count - head) / VECTOR, UNROLL_VECTOR, max_blocks));
-        return (int)cudaLaunchKernel(reinterpret_cast<const void *>(sum_vectors), grid,
-                                     dim3(THREADS), arguments, 0, stream);
-    }
-    void *arguments[] = {&dst, &a, &b, &count};
-    dim3 grid(blocks_for(count, UNROLL_SCALAR, max_blocks));
-    return (int)cudaLaunchKernel(reinterpret_cast<const void *>(sum_scalars), grid, dim3(THREADS),
-                                 arguments, 0, stream);
+    Request request = {stream, max_blocks ? max_blocks : 1, dst, inputs, input_count, count, how};
+    bool sums = how->op == RINGLET_AVG && !is_float(how->dtype) && !how->last;
+    Kernels kernels = kernels_for(how->dtype, sums ? RINGLET_SUM : how->op);
+    if (input_count == PAIR)
+        return (int)launch<PAIR>(request, kernels.pair);
+    return (int)launch<KERNELS_INPUTS_MAX>(request, kernels.many);
 }

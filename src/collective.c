@@ -54,11 +54,6 @@ static ringlet_status type_check(const struct arguments *a) {
     if (!dtype_op_known(a->op))
         return status_fail(RINGLET_INVALID_ARGUMENT, "%s: unknown operation %d",
                            collective_name(a->collective), (int)a->op);
-    if (a->collective != PLAN_ALL_GATHER && a->collective != PLAN_BROADCAST &&
-        (a->dtype != RINGLET_FLOAT32 || a->op != RINGLET_SUM))
-        return status_fail(RINGLET_UNSUPPORTED, "%s: %s of %s is not there yet",
-                           collective_name(a->collective), ringlet_op_name(a->op),
-                           ringlet_dtype_name(a->dtype));
     return RINGLET_OK;
 }
 

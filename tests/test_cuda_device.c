@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "device/device.h"
+#include "reduce_two.h"
 #include "suite.h"
 
 static struct device_system *cuda;
@@ -273,10 +274,10 @@ static void use_everything(int device, int peer) {
     ck_assert_ok(ops->copy(cuda, queue, peer, other, device, memory, 1024, tag));
     ck_assert_ok(ops->copy(cuda, queue, DEVICE_HOST, host, device, memory, 1024, tag));
     check_planted("copy");
-    ck_assert_ok(ops->reduce(cuda, queue, device, memory, memory, memory, 256, RINGLET_FLOAT32,
-                             RINGLET_SUM, tag));
-    ck_assert_ok(ops->reduce(cuda, queue, DEVICE_HOST, host, host, host, 256, RINGLET_FLOAT32,
-                             RINGLET_SUM, tag));
+    ck_assert_ok(reduce_two(cuda, queue, device, memory, memory, memory, 256, RINGLET_FLOAT32,
+                            RINGLET_SUM, tag));
+    ck_assert_ok(reduce_two(cuda, queue, DEVICE_HOST, host, host, host, 256, RINGLET_FLOAT32,
+                            RINGLET_SUM, tag));
     check_planted("reduce");
     ck_assert_ok(ops->record(cuda, queue, event));
     ck_assert_ok(ops->wait(cuda, (struct device_queue){peer, NULL}, event));
@@ -398,14 +399,14 @@ static void reduce_once(struct reduce_case *c, uint64_t count, const unsigned of
     uint64_t bytes = (count + REDUCE_PAD) * sizeof(float);
     for (int i = 0; i < 3; i++)
         put(c->queue, c->device[i], c->host[i], bytes);
-    ck_assert_ok(ops->reduce(cuda, c->queue, c->queue.device, c->device[buffer[0]] + offset[0],
-                             c->device[buffer[1]] + offset[1], c->device[buffer[2]] + offset[2],
-                             count, RINGLET_FLOAT32, RINGLET_SUM, tag));
+    ck_assert_ok(reduce_two(cuda, c->queue, c->queue.device, c->device[buffer[0]] + offset[0],
+                            c->device[buffer[1]] + offset[1], c->device[buffer[2]] + offset[2],
+                            count, RINGLET_FLOAT32, RINGLET_SUM, tag));
     get(c->queue, got, c->device[buffer[0]], bytes);
     memcpy(expected, c->host[buffer[0]], bytes);
     /* Where dst is an input, the reference reads the untouched copy. */
-    device_cpu_reduce(expected + offset[0], c->host[buffer[1]] + offset[1],
-                      c->host[buffer[2]] + offset[2], count, RINGLET_FLOAT32, RINGLET_SUM);
+    cpu_reduce_two(expected + offset[0], c->host[buffer[1]] + offset[1],
+                   c->host[buffer[2]] + offset[2], count, RINGLET_FLOAT32, RINGLET_SUM);
     ck_assert_msg(!memcmp(got, expected, bytes), "count %llu, offsets %u %u %u, buffers %d %d %d",
                   (unsigned long long)count, offset[0], offset[1], offset[2], buffer[0], buffer[1],
                   buffer[2]);
@@ -451,10 +452,10 @@ START_TEST(test_reduce_large) {
     fill(b, room, 6);
     put(queue, device_a, a, room * 4);
     put(queue, device_b, b, room * 4);
-    ck_assert_ok(ops->reduce(cuda, queue, 0, device_a + 3, device_a + 3, device_b + at_b, count,
-                             RINGLET_FLOAT32, RINGLET_SUM, tag));
+    ck_assert_ok(reduce_two(cuda, queue, 0, device_a + 3, device_a + 3, device_b + at_b, count,
+                            RINGLET_FLOAT32, RINGLET_SUM, tag));
     get(queue, got, device_a, room * 4);
-    device_cpu_reduce(a + 3, a + 3, b + at_b, count, RINGLET_FLOAT32, RINGLET_SUM);
+    cpu_reduce_two(a + 3, a + 3, b + at_b, count, RINGLET_FLOAT32, RINGLET_SUM);
     ck_assert(!memcmp(got, a, room * 4));
     free(a);
     free(b);
@@ -483,7 +484,7 @@ START_TEST(test_reduce_huge) {
         put(queue, a + starts[i], ones, sizeof ones);
         put(queue, b + starts[i], ones, sizeof ones);
     }
-    ck_assert_ok(ops->reduce(cuda, queue, 0, a, a, b, count, RINGLET_FLOAT32, RINGLET_SUM, tag));
+    ck_assert_ok(reduce_two(cuda, queue, 0, a, a, b, count, RINGLET_FLOAT32, RINGLET_SUM, tag));
     for (int i = 0; i < 3; i++) {
         get(queue, got, a + starts[i], sizeof got);
         for (int k = 0; k < AROUND; k++)
@@ -496,18 +497,18 @@ START_TEST(test_reduce_refused) {
     struct device_queue queue = queue_on(0);
     float *memory = memory_on(0, 64);
     ck_assert_status(
-        ops->reduce(cuda, queue, 0, memory, memory, memory, 4, (ringlet_dtype)77, RINGLET_SUM, tag),
+        reduce_two(cuda, queue, 0, memory, memory, memory, 4, (ringlet_dtype)77, RINGLET_SUM, tag),
         RINGLET_UNSUPPORTED);
-    ck_assert_status(ops->reduce(cuda, queue, devices, memory, memory, memory, 4, RINGLET_FLOAT32,
-                                 RINGLET_SUM, tag),
+    ck_assert_status(reduce_two(cuda, queue, devices, memory, memory, memory, 4, RINGLET_FLOAT32,
+                                RINGLET_SUM, tag),
                      RINGLET_INVALID_ARGUMENT);
     int64_t live = memory_live();
     memory_fail_at(1);
-    ck_assert_status(ops->reduce(cuda, queue, DEVICE_HOST, memory, memory, memory, 4,
-                                 RINGLET_FLOAT32, RINGLET_SUM, tag),
+    ck_assert_status(reduce_two(cuda, queue, DEVICE_HOST, memory, memory, memory, 4,
+                                RINGLET_FLOAT32, RINGLET_SUM, tag),
                      RINGLET_OUT_OF_MEMORY);
-    ck_assert_status(ops->reduce(cuda, (struct device_queue){devices, NULL}, DEVICE_HOST, memory,
-                                 memory, memory, 4, RINGLET_FLOAT32, RINGLET_SUM, tag),
+    ck_assert_status(reduce_two(cuda, (struct device_queue){devices, NULL}, DEVICE_HOST, memory,
+                                memory, memory, 4, RINGLET_FLOAT32, RINGLET_SUM, tag),
                      RINGLET_NO_DEVICE);
     ck_assert_int_eq(memory_live(), live);
 }
@@ -527,7 +528,7 @@ START_TEST(test_host_reduce_in_order) {
     close_gate(queue);
     ck_assert_ok(ops->copy(cuda, queue, DEVICE_HOST, a, devices - 1, device, COUNT * 4, tag));
     ck_assert_ok(
-        ops->reduce(cuda, queue, DEVICE_HOST, a, a, b, COUNT, RINGLET_FLOAT32, RINGLET_SUM, tag));
+        reduce_two(cuda, queue, DEVICE_HOST, a, a, b, COUNT, RINGLET_FLOAT32, RINGLET_SUM, tag));
     ck_assert_ok(ops->copy(cuda, queue, devices - 1, device, DEVICE_HOST, a, COUNT * 4, tag));
     ck_assert(!idle(queue));
     for (int i = 0; i < COUNT; i++)
@@ -535,7 +536,7 @@ START_TEST(test_host_reduce_in_order) {
     open_gate();
     finish(queue);
     get(queue, got, device, COUNT * 4);
-    device_cpu_reduce(expected, values, b, COUNT, RINGLET_FLOAT32, RINGLET_SUM);
+    cpu_reduce_two(expected, values, b, COUNT, RINGLET_FLOAT32, RINGLET_SUM);
     ck_assert(!memcmp(got, expected, COUNT * 4));
     free(values);
     free(expected);

@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "device/emulated.h"
+#include "reduce_two.h"
 #include "suite.h"
 
 enum { GPUS = 3, N = 1000, VARIANTS = 12, QUICK_MS = 20, LONG_MS = 20000 };
@@ -95,11 +96,10 @@ START_TEST(test_moves_data) {
     ck_assert_ok(wait_ms(s, q[0], LONG_MS));
     ck_assert(holds(s, q[1], b[1], 0));
     ck_assert_ok(s->ops->copy(s, q[1], DEVICE_HOST, host, 1, a[1], N * sizeof(float), tag));
-    ck_assert_ok(s->ops->reduce(s, q[1], DEVICE_HOST, host, host, host, N, RINGLET_FLOAT32,
-                                RINGLET_SUM, tag));
-    ck_assert_ok(copy(s, q[1], 1, b[1], DEVICE_HOST, host));
     ck_assert_ok(
-        s->ops->reduce(s, q[1], 1, b[1], b[1], a[1], N, RINGLET_FLOAT32, RINGLET_SUM, tag));
+        reduce_two(s, q[1], DEVICE_HOST, host, host, host, N, RINGLET_FLOAT32, RINGLET_SUM, tag));
+    ck_assert_ok(copy(s, q[1], 1, b[1], DEVICE_HOST, host));
+    ck_assert_ok(reduce_two(s, q[1], 1, b[1], b[1], a[1], N, RINGLET_FLOAT32, RINGLET_SUM, tag));
     float got[N];
     ck_assert_ok(s->ops->transfer(s, q[1], got, b[1], sizeof got, false));
     for (int i = 0; i < N; i++)
@@ -335,14 +335,13 @@ START_TEST(test_bad_arguments) {
     ck_assert_status(copy(s, none, 0, a, 0, b), RINGLET_INVALID_ARGUMENT);
     ck_assert_status(copy(s, q, 0, a, GPUS, b), RINGLET_NO_DEVICE);
     ck_assert_status(s->ops->copy(s, q, 0, a, 0, a + 8, 64, tag), RINGLET_INVALID_ARGUMENT);
-    ck_assert_status(s->ops->reduce(s, q, 0, a, a + 1, b, 8, RINGLET_FLOAT32, RINGLET_SUM, tag),
+    ck_assert_status(reduce_two(s, q, 0, a, a + 1, b, 8, RINGLET_FLOAT32, RINGLET_SUM, tag),
                      RINGLET_INVALID_ARGUMENT);
-    ck_assert_status(s->ops->reduce(s, q, 1, a, a, b, 8, RINGLET_FLOAT32, RINGLET_SUM, tag),
+    ck_assert_status(reduce_two(s, q, 1, a, a, b, 8, RINGLET_FLOAT32, RINGLET_SUM, tag),
                      RINGLET_INVALID_ARGUMENT);
-    ck_assert_status(
-        s->ops->reduce(s, q, 0, (char *)a + 2, b, b, 8, RINGLET_FLOAT32, RINGLET_SUM, tag),
-        RINGLET_INVALID_ARGUMENT);
-    ck_assert_status(s->ops->reduce(s, q, 0, a, a, b, 8, (ringlet_dtype)77, RINGLET_SUM, tag),
+    ck_assert_status(reduce_two(s, q, 0, (char *)a + 2, b, b, 8, RINGLET_FLOAT32, RINGLET_SUM, tag),
+                     RINGLET_INVALID_ARGUMENT);
+    ck_assert_status(reduce_two(s, q, 0, a, a, b, 8, (ringlet_dtype)77, RINGLET_SUM, tag),
                      RINGLET_UNSUPPORTED);
     ck_assert_ok(s->ops->copy(s, q, 0, NULL, 0, NULL, 0, tag)); /* nothing */
     ck_assert_ok(wait_ms(s, q, LONG_MS));                       /* none of these hurt the stream */
@@ -513,7 +512,7 @@ static ringlet_status little_of_everything(struct device_system *s) {
         if (!status)
             status = ops->wait(s, q[1], event[0]);
         if (!status)
-            status = ops->reduce(s, q[1], 1, b, b, b, 16, RINGLET_FLOAT32, RINGLET_SUM, tag);
+            status = reduce_two(s, q[1], 1, b, b, b, 16, RINGLET_FLOAT32, RINGLET_SUM, tag);
         if (!status)
             status = ops->copy(s, q[1], DEVICE_HOST, host, 1, b, sizeof data, tag);
         if (!status)
@@ -680,7 +679,7 @@ START_TEST(test_thread_sanitizer_sees_a_missing_wait) {
     }
     if (_i == 2) /* with that wait it is no race */
         ck_assert_ok(s->ops->wait(s, second, event));
-    ck_assert_ok(s->ops->reduce(s, second, 1, c, b, b, N, RINGLET_FLOAT32, RINGLET_SUM, tag));
+    ck_assert_ok(reduce_two(s, second, 1, c, b, b, N, RINGLET_FLOAT32, RINGLET_SUM, tag));
     ck_assert_ok(wait_ms(s, second, LONG_MS));
     s->ops->close(s);
     exit(EXIT_SUCCESS); /* which the sanitizer changes if it has seen the race */
@@ -720,8 +719,7 @@ START_TEST(test_virtual_time) {
     ck_assert_ok(s->ops->record(s, q0, event));
     ck_assert_ok(copy(s, q2, 1, d, 2, c)); /* the way into device 1 is taken: 2000 to 4000 */
     ck_assert_ok(s->ops->wait(s, q1, event));
-    ck_assert_ok(
-        s->ops->reduce(s, q1, 1, b, b, b, N, RINGLET_FLOAT32, RINGLET_SUM, tag)); /* to 5000 */
+    ck_assert_ok(reduce_two(s, q1, 1, b, b, b, N, RINGLET_FLOAT32, RINGLET_SUM, tag)); /* to 5000 */
     ck_assert_ok(wait_ms(s, q0, LONG_MS));
     ck_assert_uint_eq(s->ops->now_ns(s), 2000);
     ck_assert_ok(wait_ms(s, q2, LONG_MS));
@@ -859,15 +857,13 @@ START_TEST(test_cpu_reduce) {
     for (uint64_t i = 0; i < count; i++)
         expected[i] = a[i + (uint64_t)shift_a] + b[i + (uint64_t)shift_b];
     float end = a[count + (uint64_t)shift_a], dst[MOST] = {0};
-    device_cpu_reduce(dst, a + shift_a, b + shift_b, count, RINGLET_FLOAT32, RINGLET_SUM);
+    cpu_reduce_two(dst, a + shift_a, b + shift_b, count, RINGLET_FLOAT32, RINGLET_SUM);
     ck_assert_mem_eq(dst, expected, count * sizeof(float));
     ck_assert(dst[count] == 0);
     if (_i % 2)
-        device_cpu_reduce(a + shift_a, a + shift_a, b + shift_b, count, RINGLET_FLOAT32,
-                          RINGLET_SUM);
+        cpu_reduce_two(a + shift_a, a + shift_a, b + shift_b, count, RINGLET_FLOAT32, RINGLET_SUM);
     else
-        device_cpu_reduce(a + shift_a, b + shift_b, a + shift_a, count, RINGLET_FLOAT32,
-                          RINGLET_SUM);
+        cpu_reduce_two(a + shift_a, b + shift_b, a + shift_a, count, RINGLET_FLOAT32, RINGLET_SUM);
     ck_assert_mem_eq(a + shift_a, expected, count * sizeof(float));
     ck_assert(a[count + (uint64_t)shift_a] == end);
     ck_assert_uint_eq(device_dtype_size(RINGLET_FLOAT32), 4);

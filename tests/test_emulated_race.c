@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "device/emulated_private.h"
+#include "reduce_two.h"
 #include "suite.h"
 
 enum { GPUS = 3, BYTES = 1024, SEEDS = 300, LONG_MS = 20000 };
@@ -54,9 +55,9 @@ static void push(struct bench *t, int from, int to) {
 
 /* Reads bytes of b and writes a, in the device's own stream. */
 static void use(struct bench *t, int device, uint64_t offset, uint64_t bytes) {
-    ck_assert_ok(t->ops->reduce(t->system, t->q[device], device, t->a[device] + offset,
-                                t->b[device] + offset, t->a[device] + offset, bytes / 4,
-                                RINGLET_FLOAT32, RINGLET_SUM, tag_of(t, device)));
+    ck_assert_ok(reduce_two(t->system, t->q[device], device, t->a[device] + offset,
+                            t->b[device] + offset, t->a[device] + offset, bytes / 4,
+                            RINGLET_FLOAT32, RINGLET_SUM, tag_of(t, device)));
 }
 
 static void record(struct bench *t, int device) {
@@ -306,8 +307,8 @@ START_TEST(test_race_fails_its_queue_with_words) {
     struct bench t = bench_open(0, false);
     ck_assert_ok(t.ops->copy(t.system, t.q[0], 1, t.b[1] + 128, 0, t.a[0], 128,
                              (struct device_tag){4, 0, 12}));
-    ck_assert_ok(t.ops->reduce(t.system, t.q[1], 1, t.a[1], t.b[1], t.a[1], BYTES / 4,
-                               RINGLET_FLOAT32, RINGLET_SUM, (struct device_tag){4, 1, 13}));
+    ck_assert_ok(reduce_two(t.system, t.q[1], 1, t.a[1], t.b[1], t.a[1], BYTES / 4, RINGLET_FLOAT32,
+                            RINGLET_SUM, (struct device_tag){4, 1, 13}));
     ck_assert_status(sync(&t, 1), RINGLET_DEVICE_ERROR);
     const char *text = emulated_race_text(t.system);
     static const char *const parts[] = {

@@ -5,6 +5,7 @@
 #include "device/cuda_system.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/memory.h"
@@ -306,44 +307,60 @@ static ringlet_status copy(struct device_system *base, struct device_queue queue
 /* Blocks of 256 threads a multiprocessor: enough loads in flight to saturate its share of memory,
  * half of its threads at most. */
 enum { BLOCKS_A_PROCESSOR = 4 };
+_Static_assert((int)DEVICE_INPUTS_MAX == (int)KERNELS_INPUTS_MAX, "kernels take as many inputs");
+
+/* One reduction, and in memory of its own the inputs of one that waits for the CPU. */
+struct reduction {
+    void *dst;
+    const void *const *inputs;
+    uint32_t input_count;
+    uint64_t count;
+    struct device_reduction how;
+};
 
 static ringlet_status reduce_device(struct cuda_system *system, struct device_queue queue,
-                                    void *dst, const void *a, const void *b, uint64_t count) {
+                                    const struct reduction *work) {
     struct cuda_scope scope;
+    const struct device_reduction *how = &work->how;
+    struct kernels_reduction kernel = {how->dtype, how->op, how->ranks, how->first, how->last};
     ringlet_status status = cuda_enter(system, queue.device, &scope);
     if (status != RINGLET_OK)
         return status;
     uint32_t blocks = system->devices[queue.device].processors * BLOCKS_A_PROCESSOR;
-    int error = kernels_sum_float32(queue.stream, blocks, dst, a, b, count);
+    int error = kernels_reduce(queue.stream, blocks, work->dst, work->inputs, work->input_count,
+                               work->count, &kernel);
     if (error != cudaSuccess)
-        status = cuda_fail(&scope, error, "the sum kernel on device %d (%llu elements)",
-                           queue.device, (unsigned long long)count);
+        status = cuda_fail(&scope, error, "the %s kernel of %s on device %d (%llu elements)",
+                           ringlet_op_name(how->op), ringlet_dtype_name(how->dtype), queue.device,
+                           (unsigned long long)work->count);
     cuda_leave(&scope);
     return status;
 }
 
-struct host_reduction {
-    void *dst;
-    const void *a, *b;
-    uint64_t count;
-    ringlet_dtype dtype;
-    ringlet_op op;
-};
-
 /* On CUDA's callback thread. It is not called once the context has failed: then its block is lost.
  */
 static void CUDART_CB host_reduce(void *context) {
-    struct host_reduction *work = context;
-    device_cpu_reduce(work->dst, work->a, work->b, work->count, work->dtype, work->op);
+    struct reduction *work = context;
+    device_cpu_reduce_parallel(work->dst, work->inputs, work->input_count, work->count, &work->how);
     memory_free(work);
 }
 
-static ringlet_status reduce_host(struct cuda_system *system, struct device_queue queue,
-                                  const struct host_reduction *work) {
-    struct cuda_scope scope;
-    struct host_reduction *block = memory_copy(work, 1, sizeof *work);
+static struct reduction *reduction_copy(const struct reduction *work) {
+    size_t inputs = work->input_count * sizeof(void *);
+    struct reduction *block = memory_zeroed(1, sizeof *block + inputs);
     if (!block)
-        return status_fail(RINGLET_OUT_OF_MEMORY, "no memory to enqueue a sum on the CPU");
+        return NULL;
+    *block = *work;
+    block->inputs = memcpy(block + 1, work->inputs, inputs);
+    return block;
+}
+
+static ringlet_status reduce_host(struct cuda_system *system, struct device_queue queue,
+                                  const struct reduction *work) {
+    struct cuda_scope scope;
+    struct reduction *block = reduction_copy(work);
+    if (!block)
+        return status_fail(RINGLET_OUT_OF_MEMORY, "no memory to enqueue a reduction on the CPU");
     ringlet_status status = cuda_enter(system, queue.device, &scope);
     if (status == RINGLET_OK) {
         cudaError_t error = cudaLaunchHostFunc(queue.stream, host_reduce, block);
@@ -359,22 +376,21 @@ static ringlet_status reduce_host(struct cuda_system *system, struct device_queu
 }
 
 static ringlet_status reduce(struct device_system *base, struct device_queue queue, int place,
-                             void *dst, const void *a, const void *b, uint64_t count,
-                             ringlet_dtype dtype, ringlet_op op, struct device_tag tag) {
+                             void *dst, const void *const *inputs, uint32_t input_count,
+                             uint64_t count, const struct device_reduction *how,
+                             struct device_tag tag) {
+    struct reduction work = {dst, inputs, input_count, count, *how};
     (void)tag;
-    if (dtype != RINGLET_FLOAT32 || op != RINGLET_SUM)
-        return status_fail(RINGLET_UNSUPPORTED, "no reduction of type %d by operation %d",
-                           (int)dtype, (int)op);
-    if (count == 0)
-        return RINGLET_OK;
+    ringlet_status status = device_reduction_check(how, input_count);
+    if (status != RINGLET_OK || count == 0)
+        return status;
     if (place == DEVICE_HOST)
-        return reduce_host(cuda_system_of(base), queue,
-                           &(struct host_reduction){dst, a, b, count, dtype, op});
+        return reduce_host(cuda_system_of(base), queue, &work);
     if (place != queue.device)
         return status_fail(RINGLET_INVALID_ARGUMENT,
-                           "a queue of device %d cannot add in memory of device %d", queue.device,
-                           place);
-    return reduce_device(cuda_system_of(base), queue, dst, a, b, count);
+                           "a queue of device %d cannot reduce in memory of device %d",
+                           queue.device, place);
+    return reduce_device(cuda_system_of(base), queue, &work);
 }
 
 /* Ordinary memory must stay until the copy has ended, so this waits for the queue. */

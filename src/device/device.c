@@ -6,6 +6,9 @@
 
 #include <time.h>
 
+#include "base/dtype.h"
+#include "base/status.h"
+
 /* Looks before the first sleep; the sleeps, which double from the first to the last; and how often
  * the deadline and the caller's stop are looked at meanwhile. */
 enum { SPINS = 200, SPINS_SINGLE_THREADED = 20000, LOOKS_BETWEEN_QUESTIONS = 32 };
@@ -33,6 +36,18 @@ const char *device_peer_text(enum device_peer result) {
 
 uint32_t device_dtype_size(ringlet_dtype dtype) {
     return ringlet_dtype_size(dtype);
+}
+
+ringlet_status device_reduction_check(const struct device_reduction *how, uint32_t input_count) {
+    if (!dtype_known(how->dtype) || !dtype_op_known(how->op))
+        return status_fail(RINGLET_UNSUPPORTED, "no reduction of type %d by operation %d",
+                           (int)how->dtype, (int)how->op);
+    if (input_count < 1 || input_count > DEVICE_INPUTS_MAX)
+        return status_fail(RINGLET_INVALID_ARGUMENT, "a reduction has 1 to %d inputs, not %u",
+                           DEVICE_INPUTS_MAX, input_count);
+    if (how->op == RINGLET_AVG && (how->ranks < 1 || how->ranks > INT32_MAX))
+        return status_fail(RINGLET_INVALID_ARGUMENT, "an average over %u ranks", how->ranks);
+    return RINGLET_OK;
 }
 
 static uint64_t monotonic_ns(void) {

@@ -20,7 +20,7 @@
 
 #include "ringlet/ringlet.h"
 
-enum { DEVICE_HOST = -1, DEVICE_NAME_MAX = 127 };
+enum { DEVICE_HOST = -1, DEVICE_NAME_MAX = 127, DEVICE_INPUTS_MAX = 64 };
 
 struct device_system;
 struct device_event; /* a backend's own */
@@ -34,6 +34,21 @@ struct device_queue {
 /* Who asked for an operation, for messages: the communicator's call number, rank and plan step. */
 struct device_tag {
     uint32_t call, rank, step;
+};
+
+/*
+ * What a reduction does with its inputs. The 16-bit floats are added up in float32 and rounded
+ * once; integers wrap; of MIN and MAX a NaN wins, and of zeros of both signs the later input. For
+ * AVG inputs are contributions of one rank each; inputs[0] is one only if `first`, else it is what
+ * earlier reductions came to. Of floats the contributions are scaled by 1 / ranks, in float32 or
+ * float64, before they are added; of integers the wrapped sum is divided by `ranks`, towards zero,
+ * if `last`. Other operations ignore the last three fields.
+ */
+struct device_reduction {
+    ringlet_dtype dtype;
+    ringlet_op op;
+    uint32_t ranks; /* AVG: 1 to 2^31 - 1 */
+    bool first, last;
 };
 
 struct device_info {
@@ -126,11 +141,13 @@ struct device_ops {
      * this is the peer copy (cudaMemcpyPeerAsync). Host memory is pinned memory of host_alloc(). */
     ringlet_status (*copy)(struct device_system *, struct device_queue, int dst_place, void *dst,
                            int src_place, const void *src, uint64_t bytes, struct device_tag);
-    /* dst[i] = a[i] op b[i]; dst may be a or b exactly. place: the queue's device (a kernel) or
-     * DEVICE_HOST (the CPU, in the queue's order). Pointers aligned for the type. */
+    /* dst[i] = inputs[0][i] op inputs[1][i] op ..., in this order, of 1 to DEVICE_INPUTS_MAX
+     * inputs; dst may be any of them exactly. place: the queue's device (a kernel) or DEVICE_HOST
+     * (the CPU, in the queue's order). Pointers aligned for the type. Neither the array nor *how is
+     * used after the call. */
     ringlet_status (*reduce)(struct device_system *, struct device_queue, int place, void *dst,
-                             const void *a, const void *b, uint64_t count, ringlet_dtype,
-                             ringlet_op, struct device_tag);
+                             const void *const *inputs, uint32_t input_count, uint64_t count,
+                             const struct device_reduction *how, struct device_tag);
     /* Copies between ordinary host memory and the queue's device, in its order; may block until
      * done. */
     ringlet_status (*transfer)(struct device_system *, struct device_queue, void *dst,
@@ -156,9 +173,17 @@ struct device_system {
 ringlet_status device_wait(struct device_system *system, struct device_queue queue,
                            int64_t timeout_ms, bool (*stop)(void *), void *context);
 
-/* The CPU twin of the reduction kernel: dst[i] = a[i] op b[i]; dst may be a or b exactly. */
-void device_cpu_reduce(void *dst, const void *a, const void *b, uint64_t count, ringlet_dtype dtype,
-                       ringlet_op op);
+/* Whether there is such a reduction: UNSUPPORTED for a type or an operation that is none,
+ * INVALID_ARGUMENT for a number of inputs or ranks that is not allowed. */
+ringlet_status device_reduction_check(const struct device_reduction *how, uint32_t input_count);
+
+/* The CPU twin of the kernels, the same bit for bit on every CPU, NaN payloads apart; arguments as
+ * above, and checked. The second form uses all processors, where the library has OpenMP and there
+ * is enough to do. */
+void device_cpu_reduce(void *dst, const void *const *inputs, uint32_t input_count, uint64_t count,
+                       const struct device_reduction *how);
+void device_cpu_reduce_parallel(void *dst, const void *const *inputs, uint32_t input_count,
+                                uint64_t count, const struct device_reduction *how);
 
 /* Bytes of one element; 0 for a type that is none. */
 uint32_t device_dtype_size(ringlet_dtype dtype);

@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "device/emulated_private.h"
 
-enum { ACCESSES_MAX = 3 };
+enum { ACCESSES_MAX = DEVICE_INPUTS_MAX + 1 };
 
 const char *emulated_kind_text(enum emulated_kind kind) {
     switch (kind) {
@@ -31,18 +31,24 @@ const char *emulated_kind_text(enum emulated_kind kind) {
     return "stop";
 }
 
+static struct emulated_access access_of(const char *what, int place, const void *pointer,
+                                        uint64_t bytes) {
+    return (struct emulated_access){what, place, pointer, bytes, false, NULL};
+}
+
 /* What the operation touches; empty ranges touch nothing. */
 static uint32_t list_accesses(const struct emulated_operation *op,
                               struct emulated_access out[ACCESSES_MAX]) {
+    static const char *const names[] = {"source", "second source", "further source"};
     uint32_t count = 0;
     if (op->bytes == 0)
         return 0;
-    out[count++] = (struct emulated_access){"source", op->src_place, op->a, op->bytes, false, NULL};
-    if (op->b)
-        out[count++] =
-            (struct emulated_access){"second source", op->src_place, op->b, op->bytes, false, NULL};
-    out[count++] =
-        (struct emulated_access){"destination", op->dst_place, op->dst, op->bytes, true, NULL};
+    if (op->kind != EMULATED_REDUCE)
+        out[count++] = access_of(names[0], op->src_place, op->src, op->bytes);
+    for (uint32_t k = 0; k < op->input_count; k++)
+        out[count++] = access_of(names[k < 2 ? k : 2], op->src_place, op->inputs[k], op->bytes);
+    out[count] = access_of("destination", op->dst_place, op->dst, op->bytes);
+    out[count++].write = true;
     return count;
 }
 
@@ -57,12 +63,20 @@ static void fail_over_pointer(struct emulated_queue *q, const struct emulated_op
                         emulated_queue_text(q->device, q->number, q->is_default, queue), text);
 }
 
-static void move(const struct emulated_operation *op) {
-    if (op->kind == EMULATED_REDUCE)
-        device_cpu_reduce(op->dst, op->a, op->b, op->bytes / device_dtype_size(op->dtype),
-                          op->dtype, op->op);
+/* Several threads for a reduction would be against the seeded scheduler's one. */
+static void reduce(const struct emulated_queue *q, const struct emulated_operation *op) {
+    uint64_t count = op->bytes / ringlet_dtype_size(op->how.dtype);
+    if (op->dst_place == DEVICE_HOST && !emulated_seeded(q->system))
+        device_cpu_reduce_parallel(op->dst, op->inputs, op->input_count, count, &op->how);
     else
-        memcpy(op->dst, op->a, op->bytes);
+        device_cpu_reduce(op->dst, op->inputs, op->input_count, count, &op->how);
+}
+
+static void move(const struct emulated_queue *q, const struct emulated_operation *op) {
+    if (op->kind == EMULATED_REDUCE)
+        reduce(q, op);
+    else
+        memcpy(op->dst, op->src, op->bytes);
 }
 
 bool emulated_execute(struct emulated_queue *q, const struct emulated_operation *op) {
@@ -79,7 +93,7 @@ bool emulated_execute(struct emulated_queue *q, const struct emulated_operation 
         emulated_race_access(q, op, accesses, count);
     bool good = !emulated_queue_failed(q);
     if (good)
-        move(op);
+        move(q, op);
     emulated_unpin(accesses, count);
     return good;
 }
@@ -151,36 +165,43 @@ ringlet_status emulated_copy(struct device_system *system, struct device_queue a
                                                 .dst_place = dst_place,
                                                 .src_place = src_place,
                                                 .dst = dst,
-                                                .a = src,
+                                                .src = src,
                                                 .bytes = bytes});
 }
 
-static ringlet_status check_reduction(const void *dst, const void *a, const void *b, uint64_t count,
-                                      ringlet_dtype dtype, ringlet_op op) {
-    uint32_t size = device_dtype_size(dtype);
-    if (!size || op != RINGLET_SUM)
-        return status_fail(RINGLET_UNSUPPORTED, "no reduction of type %d by operation %d",
-                           (int)dtype, (int)op);
-    if (count > UINT64_MAX / size)
-        return status_fail(RINGLET_INVALID_ARGUMENT, "%" PRIu64 " elements are too many bytes",
-                           count);
-    if (((uintptr_t)dst | (uintptr_t)a | (uintptr_t)b) % size)
-        return status_fail(RINGLET_INVALID_ARGUMENT,
-                           "%p, %p or %p is not aligned to %" PRIu32 " bytes", dst, a, b, size);
-    if ((dst != a && overlap(dst, a, count * size)) || (dst != b && overlap(dst, b, count * size)))
+static ringlet_status check_input(const void *dst, const void *input, uint64_t bytes,
+                                  uint32_t size) {
+    if (((uintptr_t)dst | (uintptr_t)input) % size)
+        return status_fail(RINGLET_INVALID_ARGUMENT, "%p or %p is not aligned to %" PRIu32 " bytes",
+                           dst, input, size);
+    if (dst != input && overlap(dst, input, bytes))
         return status_fail(RINGLET_INVALID_ARGUMENT,
                            "the destination %p of a reduction overlaps an input without being it",
                            dst);
     return RINGLET_OK;
 }
 
+static ringlet_status check_reduction(const void *dst, const void *const *inputs,
+                                      uint32_t input_count, uint64_t count,
+                                      const struct device_reduction *how) {
+    ringlet_status status = device_reduction_check(how, input_count);
+    uint32_t size = ringlet_dtype_size(how->dtype);
+    if (!status && count > UINT64_MAX / size)
+        status =
+            status_fail(RINGLET_INVALID_ARGUMENT, "%" PRIu64 " elements are too many bytes", count);
+    for (uint32_t k = 0; k < input_count && !status; k++)
+        status = check_input(dst, inputs[k], count * size, size);
+    return status;
+}
+
 ringlet_status emulated_reduce(struct device_system *system, struct device_queue at, int place,
-                               void *dst, const void *a, const void *b, uint64_t count,
-                               ringlet_dtype dtype, ringlet_op op, struct device_tag tag) {
+                               void *dst, const void *const *inputs, uint32_t input_count,
+                               uint64_t count, const struct device_reduction *how,
+                               struct device_tag tag) {
     struct emulated *e = emulated_of(system);
     ringlet_status status = emulated_fault(e, "reduce");
     if (!status)
-        status = check_reduction(dst, a, b, count, dtype, op);
+        status = check_reduction(dst, inputs, input_count, count, how);
     if (!status && place != at.device && place != DEVICE_HOST)
         status =
             status_fail(RINGLET_INVALID_ARGUMENT,
@@ -193,11 +214,10 @@ ringlet_status emulated_reduce(struct device_system *system, struct device_queue
                                                 .dst_place = place,
                                                 .src_place = place,
                                                 .dst = dst,
-                                                .a = a,
-                                                .b = b,
-                                                .bytes = count * device_dtype_size(dtype),
-                                                .dtype = dtype,
-                                                .op = op});
+                                                .inputs = inputs,
+                                                .input_count = input_count,
+                                                .how = *how,
+                                                .bytes = count * ringlet_dtype_size(how->dtype)});
 }
 
 /* The caller's memory is used until the operation is done: so the call waits for it. */
@@ -229,7 +249,7 @@ ringlet_status emulated_transfer(struct device_system *system, struct device_que
                                     .dst_place = to_device ? at.device : EMULATED_OUTSIDE,
                                     .src_place = to_device ? EMULATED_OUTSIDE : at.device,
                                     .dst = dst,
-                                    .a = src,
+                                    .src = src,
                                     .bytes = bytes};
     emulated_lock(e);
     struct emulated_queue *q = emulated_queue_find(e, at);

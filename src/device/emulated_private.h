@@ -79,10 +79,11 @@ struct emulated_operation {
     struct device_tag tag;
     int dst_place, src_place;
     char *dst;
-    const char *a, *b; /* b: reductions only */
-    uint64_t bytes;
-    ringlet_dtype dtype;
-    ringlet_op op;
+    const char *src;           /* not of reductions */
+    const void *const *inputs; /* of reductions; in the operation's own memory once it is pushed */
+    uint32_t input_count;
+    struct device_reduction how;
+    uint64_t bytes; /* of one range */
     struct emulated_ticket
         *ticket; /* a reference: record: to be done; wait, gate: to be waited for */
     struct emulated_clock *issued; /* what the host knew, a reference; SEEDED */
@@ -292,8 +293,8 @@ ringlet_status emulated_wait(struct device_system *, struct device_queue, struct
 ringlet_status emulated_copy(struct device_system *, struct device_queue, int dst_place, void *dst,
                              int src_place, const void *src, uint64_t bytes, struct device_tag);
 ringlet_status emulated_reduce(struct device_system *, struct device_queue, int place, void *dst,
-                               const void *a, const void *b, uint64_t count, ringlet_dtype,
-                               ringlet_op, struct device_tag);
+                               const void *const *inputs, uint32_t input_count, uint64_t count,
+                               const struct device_reduction *how, struct device_tag);
 ringlet_status emulated_transfer(struct device_system *, struct device_queue, void *dst,
                                  const void *src, uint64_t bytes, bool to_device);
 const char *emulated_kind_text(enum emulated_kind kind);

@@ -249,9 +249,13 @@ ringlet_status emulated_queue_status(struct emulated_queue *q) {
 
 static struct emulated_operation *operation_new(struct emulated_queue *q,
                                                 const struct emulated_operation *model) {
-    struct emulated_operation *op = memory_copy(model, 1, sizeof *model);
+    size_t inputs = model->input_count * sizeof(void *);
+    struct emulated_operation *op = memory_zeroed(1, sizeof *model + inputs);
     if (!op)
         return NULL;
+    *op = *model;
+    if (inputs)
+        op->inputs = memcpy(op + 1, model->inputs, inputs);
     atomic_init(&op->next, NULL);
     emulated_ticket_retain(op->ticket);
     op->issued = emulated_clock_retain(q->system->race.host);

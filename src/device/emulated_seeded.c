@@ -152,7 +152,7 @@ static double duration_ns(struct emulated_queue *q, const struct emulated_operat
     struct topology *machine = &q->system->machine;
     *way_count = 0;
     if (op->kind == EMULATED_REDUCE)
-        return topology_reduce_ns(machine, op->dst_place, op->bytes);
+        return topology_sum_ns(machine, op->dst_place, op->bytes, op->input_count);
     int from = op->src_place < 0 ? TOPOLOGY_HOST : op->src_place;
     int to = op->dst_place < 0 ? TOPOLOGY_HOST : op->dst_place;
     struct topology_link *link = NULL;

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 
+_Static_assert((int)PLAN_OPERANDS_MAX <= (int)DEVICE_INPUTS_MAX, "a step is one reduction");
 enum { LANE_KINDS = 3 }; /* those with streams of ours: PLAN_OUT, PLAN_IN, PLAN_ADD */
 
 struct run_rank {
@@ -306,6 +307,22 @@ static bool waits_issue(struct run_part *part, const struct plan_step *step,
     return true;
 }
 
+static ringlet_status reduce_issue(const struct run_part *part, const struct plan_step *step,
+                                   struct device_queue queue, struct device_tag tag) {
+    const struct run_call *call = &part->call;
+    const void *inputs[DEVICE_INPUTS_MAX] = {address_of(part, step->a), address_of(part, step->b)};
+    struct device_reduction how = {.dtype = call->dtype,
+                                   .op = call->op,
+                                   .ranks = call->plan->spec.ranks,
+                                   .first = step->flags & PLAN_FIRST,
+                                   .last = step->flags & PLAN_LAST};
+    for (uint32_t i = 0; i < step->more_count; i++)
+        inputs[2 + i] = address_of(part, call->plan->more[step->more_first + i]);
+    return ops_of(part->run)->reduce(part->run->system, queue, place_of(part->run, step->dst),
+                                     address_of(part, step->dst), inputs, plan_operands(step),
+                                     step->count, &how, tag);
+}
+
 static ringlet_status step_issue(struct run_part *part, uint32_t id, struct device_queue queue) {
     struct run *run = part->run;
     const struct plan_step *step = &part->call.plan->steps[id];
@@ -323,10 +340,7 @@ static ringlet_status step_issue(struct run_part *part, uint32_t id, struct devi
                                  address_of(part, step->a),
                                  step->count * part->call.plan->spec.element_bytes, tag);
     case PLAN_REDUCE:
-        return ops_of(run)->reduce(run->system, queue, place_of(run, step->dst),
-                                   address_of(part, step->dst), address_of(part, step->a),
-                                   address_of(part, step->b), step->count, part->call.dtype,
-                                   part->call.op, tag);
+        return reduce_issue(part, step, queue, tag);
     case PLAN_LEAVE:
         status = ops_of(run)->record(run->system, queue, rank->left);
         if (!status)
