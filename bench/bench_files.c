@@ -16,11 +16,12 @@ static void write_option(struct json *json, const struct options_entry *entry,
         json_bool(json, name, *(const int *)(const void *)member);
         return;
     case OPTIONS_SIZE:
+    case OPTIONS_SIZE_0:
     case OPTIONS_NUMBER:
-        if (*(const uint64_t *)(const void *)member == OPTIONS_UNSET)
-            json_null(json, name);
-        else
+        if (options_is_set(entry, *(const uint64_t *)(const void *)member))
             json_whole(json, name, *(const uint64_t *)(const void *)member);
+        else
+            json_null(json, name);
         return;
     case OPTIONS_TIME:
         json_signed(json, name, *(const int64_t *)(const void *)member);

@@ -5,6 +5,7 @@
 #include "bench.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "chain.h"
 
@@ -137,5 +138,6 @@ bool bench_size(struct bench *b, const struct session_call *call) {
     }
     progress_erase(&b->progress);
     bench_print_rows(b);
-    return true;
+    return !b->report.error ||
+           session_fail(&b->session, "cannot write the table: %s", strerror(b->report.error));
 }

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS_MAX = 4096 };
+/* The library's limits, as ringlet.h gives them. */
+enum { RANKS_MAX = 1024, RINGS_MAX = 64, SLICES_MAX = 4096, SCRATCH_MIN = 256 };
 #define SIZE_LIMIT (UINT64_C(1) << 42)
 
 const struct settings bench_defaults = {
@@ -79,12 +80,12 @@ static const struct options_entry entries[] = {
      "(default 1; emulated devices 2, which is deterministic)",
      AT(shape), 0, 0, shapes},
     {0, "slices", OPTIONS_NUMBER, "N", "cut chunks into at least N slices (0: the library chooses)",
-     AT(slices), 0, 1 << 20, NULL},
+     AT(slices), 0, SLICES_MAX, NULL},
     {0, "rings", OPTIONS_NUMBER, "N", "rings side by side (0: the library chooses)", AT(rings), 0,
-     RANKS_MAX, NULL},
-    {0, "scratch", OPTIONS_SIZE, "SIZE",
-     "device memory for scratch, a rank (0: the library chooses)", AT(scratch), 0, SIZE_LIMIT,
-     NULL},
+     RINGS_MAX, NULL},
+    {0, "scratch", OPTIONS_SIZE_0, "SIZE",
+     "device memory for scratch, a rank, from 256 on (0: the library chooses)", AT(scratch),
+     SCRATCH_MIN, SIZE_LIMIT, NULL},
     {0, "seed", OPTIONS_NUMBER, "N",
      "emulated devices: order of operations (0: that of modelled time, else pseudo-random)",
      AT(seed), 0, 0, NULL},
@@ -127,7 +128,8 @@ const struct options_command bench_command = {
     "Times collectives, size by size, out of place and in place, and checks every result on fresh\n"
     "data: once bit for bit, and once with all bits in use against a float64 reference with the\n"
     "error bound of the operation. Columns are those of NCCL's all_reduce_perf.",
-    "Sizes are in bytes; K, M and G are powers of 1024. time: of one operation, in microseconds,\n"
+    "Sizes are in bytes; K, M, G and T are powers of 1024. time: of one operation, in "
+    "microseconds,\n"
     "the median of several samples of operations back to back. algbw: size / time. busbw: algbw x\n"
     "2(n-1)/n for all-reduce, (n-1)/n for its halves, 1 for broadcast. Decimal GB/s. On emulated "
     "devices data is\n"

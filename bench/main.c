@@ -2,6 +2,7 @@
  * The command `ringlet`: finds the subcommand and hands over.
  * Owns the list of subcommands. Never does their work.
  */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,28 +30,36 @@ static void help(FILE *out) {
                  "Exit status: 0 all went well, 1 something failed or was wrong, 2 bad usage.\n");
 }
 
+static int say_unknown(const char *what, const char *name, const char *const *names, size_t count) {
+    size_t nearest = options_nearest(name, names, count);
+    fprintf(stderr, "ringlet: unknown %s '%s'", what, name);
+    if (nearest < count)
+        fprintf(stderr, "; the nearest is '%s'", names[nearest]);
+    fprintf(stderr, "\ntry 'ringlet --help'\n");
+    return COMMAND_USAGE;
+}
+
 static int unknown(const char *name) {
     const char *names[COMMANDS];
     for (int i = 0; i < COMMANDS; i++)
         names[i] = commands[i].name;
-    fprintf(stderr, "ringlet: unknown command '%s'; the nearest is '%s'\ntry 'ringlet --help'\n",
-            name, names[options_nearest(name, names, COMMANDS)]);
-    return COMMAND_USAGE;
+    return say_unknown("command", name, names, COMMANDS);
 }
 
 static int unknown_option(const char *name) {
     static const char *const names[] = {"--help", "--version"};
-    fprintf(stderr, "ringlet: unknown option %s; the nearest is %s\ntry 'ringlet --help'\n", name,
-            names[options_nearest(name, names, 2)]);
-    return COMMAND_USAGE;
+    return say_unknown("option", name, names, 2);
 }
 
-/* Output that could not be written (a full disk) is a failure too. */
+/* Output that could not be written (a full disk) is a failure too. A command that failed has said
+ * why. */
 static int finish(int status) {
-    if (!fflush(stdout) && !ferror(stdout))
+    errno = 0;
+    if ((!fflush(stdout) && !ferror(stdout)) || status)
         return status;
-    fprintf(stderr, "ringlet: cannot write the output\n");
-    return status ? status : COMMAND_FAILED;
+    fprintf(stderr, "ringlet: cannot write the output%s%s\n", errno ? ": " : "",
+            errno ? strerror(errno) : "");
+    return COMMAND_FAILED;
 }
 
 static int dispatch(int argc, char **argv) {

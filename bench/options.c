@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,44 +54,52 @@ static size_t distance(const char *a, const char *b) {
 }
 
 size_t options_nearest(const char *word, const char *const *names, size_t count) {
-    size_t best = 0, best_score = SIZE_MAX, length = strlen(word);
+    size_t best = count, best_score = SIZE_MAX, length = strlen(word);
     for (size_t i = 0; i < count; i++) {
         /* A word cut short is nearer to what it begins than to something as short as itself. */
         bool begins = length >= 2 && !strncmp(word, names[i], length);
-        size_t score = begins ? 1 : 2 * distance(word, names[i]);
-        if (score < best_score)
+        size_t edits = distance(word, names[i]), score = begins ? 1 : 2 * edits;
+        bool near = begins || edits <= (length + 2) / 3;
+        if (near && score < best_score)
             best = i, best_score = score;
     }
     return best;
 }
 
-/* Digits, then a suffix if one is allowed; false for anything else and above 2^64-2. */
-static bool read_number(const char *text, bool size, uint64_t *out) {
+bool options_is_set(const struct options_entry *entry, uint64_t value) {
+    return !entry->maximum || value != OPTIONS_UNSET;
+}
+
+static bool is_size(const struct options_entry *entry) {
+    return entry->kind == OPTIONS_SIZE || entry->kind == OPTIONS_SIZE_0;
+}
+
+enum reading { READ_FINE, READ_NO_NUMBER, READ_TOO_LARGE };
+
+/* Digits, then a suffix if one is allowed. */
+static enum reading read_number(const char *text, bool size, uint64_t *out) {
     static const char units[] = "KMGT";
-    uint64_t number;
+    bool too_large;
     char *end;
     if (*text < '0' || *text > '9')
-        return false;
+        return READ_NO_NUMBER;
     errno = 0;
-    number = strtoull(text, &end, 10);
-    if (errno || number == OPTIONS_UNSET)
-        return false;
+    *out = strtoull(text, &end, 10);
+    too_large = errno == ERANGE;
     if (size && *end) {
         const char *unit = strchr(units, *end >= 'a' ? *end - 'a' + 'A' : *end);
         if (unit) {
             unsigned shift = 10 * (unsigned)(unit - units + 1);
-            if (number > UINT64_MAX >> shift)
-                return false;
-            number <<= shift;
+            too_large |= *out > UINT64_MAX >> shift;
+            *out <<= shift;
             end++;
         }
-        if (end > text && !strcmp(end, "iB"))
+        if (!strcmp(end, "iB"))
             end += 2;
         else if (!strcmp(end, "B"))
             end++;
     }
-    *out = number;
-    return !*end;
+    return *end ? READ_NO_NUMBER : too_large ? READ_TOO_LARGE : READ_FINE;
 }
 
 const char *options_size_text(uint64_t bytes, char *buffer) {
@@ -106,36 +113,49 @@ const char *options_size_text(uint64_t bytes, char *buffer) {
     return buffer;
 }
 
+/* A value of the entry in its own form. buffer of at least 24 bytes. */
+static const char *value_text(const struct options_entry *entry, uint64_t value, char *buffer) {
+    if (is_size(entry))
+        return options_size_text(value, buffer);
+    snprintf(buffer, 24, "%llu", (unsigned long long)value);
+    return buffer;
+}
+
 static enum options_result set_number(const struct parse *p, const struct options_entry *entry,
                                       const char *value) {
-    bool size = entry->kind == OPTIONS_SIZE;
+    bool size = is_size(entry);
     uint64_t number;
     char low[24], high[24];
-    if (!read_number(value, size, &number))
+    enum reading reading = read_number(value, size, &number);
+    if (reading == READ_NO_NUMBER)
         return fail(p, "--%s: '%s' is not %s", entry->long_name, value,
-                    size ? "a size; give bytes, with K, M or G for powers of 1024, such as 4M"
+                    size ? "a size; give bytes, with K, M, G or T for powers of 1024, such as 4M"
                          : "a number; give digits");
-    if (entry->maximum && (number < entry->minimum || number > entry->maximum)) {
-        if (size)
-            return fail(p, "--%s: %s is not between %s and %s", entry->long_name, value,
-                        options_size_text(entry->minimum, low),
-                        options_size_text(entry->maximum, high));
-        return fail(p, "--%s: %s is not between %llu and %llu", entry->long_name, value,
-                    (unsigned long long)entry->minimum, (unsigned long long)entry->maximum);
-    }
+    if (reading == READ_TOO_LARGE)
+        return fail(p, "--%s: %s is too large; the most is %s", entry->long_name, value,
+                    value_text(entry, entry->maximum ? entry->maximum : UINT64_MAX, high));
+    bool zero = entry->kind == OPTIONS_SIZE_0;
+    bool outside = entry->maximum && (number < entry->minimum || number > entry->maximum);
+    if (outside && !(zero && !number))
+        return fail(p, "--%s: %s is not %sbetween %s and %s", entry->long_name, value,
+                    zero ? "0 or " : "", value_text(entry, entry->minimum, low),
+                    value_text(entry, entry->maximum, high));
     memcpy(p->settings + entry->offset, &number, sizeof number);
     return OPTIONS_RUN;
 }
 
 static enum options_result set_time(const struct parse *p, const struct options_entry *entry,
                                     const char *value) {
-    uint64_t number;
+    uint64_t number, most = entry->maximum ? entry->maximum : INT64_MAX;
     int64_t time = -1;
     if (strcmp(value, "-1")) {
-        if (!read_number(value, false, &number) || number > INT64_MAX ||
-            (entry->maximum && number > entry->maximum))
+        enum reading reading = read_number(value, false, &number);
+        if (reading == READ_NO_NUMBER)
             return fail(p, "--%s: '%s' is not a time; give whole %s, or -1 for no limit",
                         entry->long_name, value, entry->value_name);
+        if (reading == READ_TOO_LARGE || number > most)
+            return fail(p, "--%s: %s is too large; the most is %llu, and -1 is no limit",
+                        entry->long_name, value, (unsigned long long)most);
         time = (int64_t)number;
     }
     memcpy(p->settings + entry->offset, &time, sizeof time);
@@ -171,6 +191,7 @@ static enum options_result set(const struct parse *p, const struct options_entry
         memcpy(p->settings + entry->offset, &on, sizeof on);
         return OPTIONS_RUN;
     case OPTIONS_SIZE:
+    case OPTIONS_SIZE_0:
     case OPTIONS_NUMBER:
         return set_number(p, entry, value);
     case OPTIONS_TIME:
@@ -202,9 +223,11 @@ static enum options_result unknown_long(const struct parse *p, const char *name)
     size_t count = smaller(p->command->count, MOST - 1);
     for (size_t i = 0; i < count; i++)
         names[i] = p->command->entries[i].long_name;
-    names[count] = "help";
-    return fail(p, "unknown option --%s; the nearest is --%s", name,
-                names[options_nearest(name, names, count + 1)]);
+    names[count++] = "help";
+    size_t nearest = options_nearest(name, names, count);
+    if (nearest == count)
+        return fail(p, "unknown option --%s", name);
+    return fail(p, "unknown option --%s; the nearest is --%s", name, names[nearest]);
 }
 
 static enum options_result take_long(struct parse *p, char *argument) {
@@ -220,40 +243,57 @@ static enum options_result take_long(struct parse *p, char *argument) {
     return unknown_long(p, argument);
 }
 
-static enum options_result take_short(struct parse *p, const char *argument) {
+static enum options_result unknown_short(const struct parse *p, char name) {
     char known[128];
     size_t length = 0;
     known[0] = '\0';
     for (size_t i = 0; i < p->command->count; i++) {
-        const struct options_entry *entry = &p->command->entries[i];
-        if (entry->short_name == argument[0])
-            return take(p, entry, argument[1] ? argument + 1 : NULL);
-        if (entry->short_name && length < sizeof known)
-            length +=
-                (size_t)snprintf(known + length, sizeof known - length, " -%c", entry->short_name);
+        char other = p->command->entries[i].short_name;
+        if (other && (other ^ name) == 0x20)
+            return fail(p, "unknown option -%c; the nearest is -%c", name, other);
+        if (other && length < sizeof known)
+            length += (size_t)snprintf(known + length, sizeof known - length, " -%c", other);
     }
-    for (size_t i = 0; i < p->command->count; i++) {
-        char name = p->command->entries[i].short_name;
-        if (name && (name ^ argument[0]) == 0x20)
-            return fail(p, "unknown option -%c; the nearest is -%c", argument[0], name);
-    }
-    return fail(p, "unknown option -%c; known are%s -h", argument[0], known);
+    return fail(p, "unknown option -%c; known are%s -h", name, known);
+}
+
+/* Letters: flags, and behind them perhaps one option with its value. */
+static enum options_result take_short(struct parse *p, const char *argument) {
+    const struct options_entry *entry = NULL;
+    for (size_t i = 0; i < p->command->count && !entry; i++)
+        if (p->command->entries[i].short_name == argument[0])
+            entry = &p->command->entries[i];
+    if (!entry)
+        return unknown_short(p, argument[0]);
+    bool more = entry->kind == OPTIONS_FLAG && argument[1] && argument[1] != '=';
+    enum options_result result = take(p, entry, argument[1] && !more ? argument + 1 : NULL);
+    return result || !more ? result : take_short(p, argument + 1);
+}
+
+static bool asks_for_help(int argc, char **argv) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+            return true;
+    return false;
 }
 
 enum options_result options_parse(const struct options_command *command, int argc, char **argv,
                                   void *settings, FILE *out, FILE *err) {
     struct parse p = {command, argc, 1, argv, settings, err};
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            options_help(command, settings, out);
-            return OPTIONS_HELP;
-        }
+    if (asks_for_help(argc, argv)) {
+        options_help(command, settings, out);
+        return OPTIONS_HELP;
+    }
     for (; p.at < argc; p.at++) {
         char *argument = argv[p.at];
         enum options_result result;
-        if (argument[0] == '-' && argument[1] == '-' && argument[2])
+        if (!strcmp(argument, "--"))
+            return p.at + 1 == argc
+                       ? OPTIONS_RUN
+                       : fail(&p, "unexpected argument '%s' behind --", argv[p.at + 1]);
+        if (argument[0] == '-' && argument[1] == '-')
             result = take_long(&p, argument + 2);
-        else if (argument[0] == '-' && argument[1] && argument[1] != '-')
+        else if (argument[0] == '-' && argument[1])
             result = take_short(&p, argument + 1);
         else
             result = fail(&p, "unexpected argument '%s'; options begin with -", argument);
@@ -274,15 +314,11 @@ static void default_text(const struct options_entry *entry, const char *settings
     out[0] = '\0';
     switch (entry->kind) {
     case OPTIONS_SIZE:
+    case OPTIONS_SIZE_0:
     case OPTIONS_NUMBER:
         memcpy(&number, member, sizeof number);
-        if (number == OPTIONS_UNSET)
-            return;
-        if (entry->kind == OPTIONS_SIZE)
-            options_size_text(number, buffer);
-        else
-            snprintf(buffer, sizeof buffer, "%llu", (unsigned long long)number);
-        snprintf(out, size, " (default %s)", buffer);
+        if (options_is_set(entry, number))
+            snprintf(out, size, " (default %s)", value_text(entry, number, buffer));
         return;
     case OPTIONS_TIME:
         memcpy(&time, member, sizeof time);

@@ -5,6 +5,7 @@
 #ifndef RINGLET_BENCH_OPTIONS_H
 #define RINGLET_BENCH_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,14 +13,15 @@
 /* What an option takes, and the type of the member that it sets. */
 enum options_kind {
     OPTIONS_FLAG,   /* nothing; int, set to 1 */
-    OPTIONS_SIZE,   /* bytes: 8, 4K, 1M, 1G (powers of 1024); uint64_t */
+    OPTIONS_SIZE,   /* bytes: 8, 4K, 1M, 1G, 1T (powers of 1024); uint64_t */
+    OPTIONS_SIZE_0, /* the same, and 0 whatever the minimum is */
     OPTIONS_NUMBER, /* a whole number; uint64_t */
     OPTIONS_TIME,   /* a whole number or -1; int64_t */
     OPTIONS_CHOICE, /* one of `choices`; int, its index */
     OPTIONS_TEXT    /* anything; const char *, points into argv */
 };
 
-#define OPTIONS_UNSET UINT64_MAX /* a SIZE or NUMBER that was not given */
+#define OPTIONS_UNSET UINT64_MAX /* a SIZE or NUMBER with a maximum that was not given */
 
 struct options_entry {
     char short_name; /* 0 if it has none */
@@ -42,6 +44,9 @@ struct options_command {
 
 enum options_result { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_ERROR };
 
+/* Whether a SIZE or NUMBER was given or has a default. */
+bool options_is_set(const struct options_entry *entry, uint64_t value);
+
 /* Sets in *settings (which holds the defaults) what argv[1..argc) names. --help and -h print the
  * help to `out`; a mistake prints one message and a hint to `err`, and later arguments are not
  * looked at. */
@@ -51,7 +56,8 @@ enum options_result options_parse(const struct options_command *command, int arg
 /* The help; `defaults` is a settings struct as it is before parsing. */
 void options_help(const struct options_command *command, const void *defaults, FILE *out);
 
-/* Index of the name nearest to `word` by edits (a neighbour swap is one); 0 of none. */
+/* Index of the name nearest to `word` by edits (a neighbour swap is one); `count` where none is
+ * near, that is begins with it or is a third of it in edits away. */
 size_t options_nearest(const char *word, const char *const *names, size_t count);
 
 /* "4M" for 4194304: the shortest exact form. buffer of at least 24 bytes. */

@@ -1,5 +1,6 @@
 #include "report.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -98,7 +99,8 @@ void report_row(struct report *r, const struct report_row *row) {
     for (int i = 0; i < r->extra_count; i++)
         fprintf(r->out, "  %*s", column_width(&r->extras[i]), row->extras[i]);
     fputc('\n', r->out);
-    fflush(r->out);
+    if (fflush(r->out) && !r->error)
+        r->error = errno;
 }
 
 double report_average(const struct report *r) {

@@ -79,14 +79,23 @@ def unknown_commands_and_options():
             (["bnech"], "unknown command 'bnech'; the nearest is 'bench'"),
             (["inf"], "the nearest is 'info'"),
             (["help", "banch"], "the nearest is 'bench'"),
-            (["--versoin"], "unknown option --versoin; the nearest is --version"),
+            (["--versoin"], "unknown option '--versoin'; the nearest is '--version'"),
             (["bench", "--minbyte", "8"], "unknown option --minbyte; the nearest is --minbytes"),
             (["bench", "--rank=3"], "the nearest is --ranks"),
             (["bench", "-B", "8"], "unknown option -B; the nearest is -b"),
             (["bench", "-b"], "--minbytes needs a value"),
             (["bench", "-b", "4Q"], "'4Q' is not a size"),
             (["bench", "-f", "1"], "--stepfactor: 1 is not between"),
-            (["bench", "--ranks", "0"], "--ranks: 0 is not between 1 and 4096"),
+            (["bench", "--ranks", "0"], "--ranks: 0 is not between 1 and 1024"),
+            (["bench", "--ranks", "1025"], "--ranks: 1025 is not between 1 and 1024"),
+            (["bench", "--rings", "65"], "--rings: 65 is not between 0 and 64"),
+            (["bench", "--slices", "4097"], "--slices: 4097 is not between 0 and 4096"),
+            (["bench", "--scratch", "255"], "--scratch: 255 is not 0 or between 256 and 4T"),
+            (["bench", "-e", "9" * 30], f"--maxbytes: {'9' * 30} is too large; the most is 4T\n"),
+            (["bench", "--seed", 2 ** 64], f"is too large; the most is {2 ** 64 - 1}\n"),
+            (["bench", "--", "-v"], "unexpected argument '-v' behind --"),
+            (["info", "--machine", "F"], "unknown option --machine\n"),
+            (["xyz"], "unknown command 'xyz'\n"),
             (["bench", "--algorithm", "tree"], "'tree' is none of auto, ring, host"),
             (["bench", "--shape", "3"], "'3' is none of 1, 2, both"),
             (["bench", "-d", "float8"], "'float8' is none of float32, "),
@@ -129,6 +138,16 @@ def sizes():
     assert_right(bench("-b", 0, "-e", 16), [0, 4, 16])
     assert_right(bench("-b", 10, "-e", 10), [8])
     assert_right(bench("-b", "8M", "--ranks", 2), [8 << 20])
+
+
+@test
+def the_library_takes_the_limits():
+    small = "-b", "1K", "-e", "1K", "-c", 0
+    for words in (["--rings", 64], ["--slices", 4096], ["--scratch", 256], ["--scratch", 0],
+                  ["-vv"], ["--"]):
+        bench(*small, *words)
+    data = json.loads(bench(*small, "--seed", 2 ** 64 - 1, "-J", "-").out)
+    assert data["options"]["seed"] == 2 ** 64 - 1, data["options"]
 
 
 @test
@@ -425,7 +444,8 @@ def too_much_is_refused():
 @test
 def output_that_cannot_be_written():
     with open("/dev/full", "w") as full:
-        Run("info", stdout=full).expect(1, err="cannot write")
+        Run("info", stdout=full).expect(1, err="cannot write the output: No space left on device")
+        Run("bench", "-b", 8, "-e", 8, stdout=full).expect(1, err="table: No space left on device")
 
 
 @test

@@ -5,7 +5,7 @@
 #include "suite.h"
 
 struct settings {
-    uint64_t size, number;
+    uint64_t size, number, scratch;
     int64_t time;
     int choice, flag;
     const char *text;
@@ -21,6 +21,8 @@ static const struct options_entry entries[] = {
     {0, "colour", OPTIONS_CHOICE, NULL, "which", offsetof(struct settings, choice), 0, 0, colours},
     {'v', "verbose", OPTIONS_FLAG, NULL, "more", offsetof(struct settings, flag), 0, 0, NULL},
     {0, "machine", OPTIONS_TEXT, "FILE", "where", offsetof(struct settings, text), 0, 0, NULL},
+    {0, "scratch", OPTIONS_SIZE_0, "SIZE", "room", offsetof(struct settings, scratch), 256,
+     UINT64_C(1) << 40, NULL},
 };
 static const struct options_command command = {"ringlet try", "Tries.", "The end.", entries,
                                                sizeof entries / sizeof entries[0]};
@@ -51,6 +53,7 @@ START_TEST(test_every_form) {
         "--machine a/b -v --minbytes 8192K --iters=7 --timeout -1 --colour red",
         "--minbytes=8388608 --iters 7 --timeout -1 --colour red -v --machine a/b",
         "--minbytes 8MiB --iters 7 --timeout -1 --colour red -v --machine a/b",
+        "--timeout -1 --colour red -vvn7 --machine a/b -vb 8M --",
     };
     struct settings s;
     ck_assert_int_eq(parse(&s, lines[_i]), OPTIONS_RUN);
@@ -74,6 +77,15 @@ START_TEST(test_nothing_given_keeps_the_defaults) {
 }
 END_TEST
 
+START_TEST(test_zero_besides_a_range) {
+    struct settings s;
+    ck_assert_int_eq(parse(&s, "--scratch 256"), OPTIONS_RUN);
+    ck_assert_uint_eq(s.scratch, 256);
+    ck_assert_int_eq(parse(&s, "--scratch 256 --scratch 0"), OPTIONS_RUN);
+    ck_assert_uint_eq(s.scratch, 0);
+}
+END_TEST
+
 START_TEST(test_large_sizes) {
     static const struct {
         const char *line;
@@ -84,7 +96,7 @@ START_TEST(test_large_sizes) {
                  {"-b 8g", UINT64_C(8) << 30},
                  {"-b 3T", UINT64_C(3) << 40},
                  {"-b 12B", 12},
-                 {"-b 18446744073709551614", UINT64_MAX - 1}};
+                 {"-b 18446744073709551615", UINT64_MAX}};
     struct settings s;
     ck_assert_int_eq(parse(&s, cases[_i].line), OPTIONS_RUN);
     ck_assert_uint_eq(s.size, cases[_i].size);
@@ -106,8 +118,13 @@ static const struct {
     {"-b 8Q", "--minbytes: '8Q' is not a size"},
     {"-b -8", "--minbytes: '-8' is not a size"},
     {"-b 8KK", "'8KK' is not a size"},
-    {"-b 17000000000T", "is not a size"},
-    {"-b 18446744073709551616", "is not a size"},
+    {"-b 17000000000T", "--minbytes: 17000000000T is too large; the most is 18446744073709551615"},
+    {"-b 18446744073709551616", "is too large; the most is 18446744073709551615"},
+    {"-b 18446744073709551616x", "is not a size"},
+    {"-n 18446744073709551616", "--iters: 18446744073709551616 is too large; the most is 100\n"},
+    {"--timeout 9223372036854775808", "is too large; the most is 9223372036854775807, and -1"},
+    {"--scratch 255", "--scratch: 255 is not 0 or between 256 and 1T\n"},
+    {"--scratch 2T", "--scratch: 2T is not 0 or between 256 and 1T\n"},
     {"-b 1.5G", "'1.5G' is not a size"},
     {"-n 0", "--iters: 0 is not between 1 and 100"},
     {"-n 101", "--iters: 101 is not between 1 and 100"},
@@ -118,7 +135,14 @@ static const struct {
     {"--verbose=1", "--verbose takes no value"},
     {"8", "unexpected argument '8'"},
     {"-", "unexpected argument '-'"},
-    {"--", "unexpected argument '--'"},
+    {"-v=1", "--verbose takes no value"},
+    {"-vz", "unknown option -z"},
+    {"-vb", "--minbytes needs a value"},
+    {"--=8", "unknown option --\n"},
+    {"-- -b", "unexpected argument '-b' behind --"},
+    {"-- --help", "unexpected argument '--help' behind --"},
+    {"--zzz 8", "unknown option --zzz\n"},
+    {"--sizes 8", "unknown option --sizes\n"},
 };
 
 START_TEST(test_mistakes) {
@@ -153,7 +177,11 @@ START_TEST(test_nearest_and_sizes) {
     ck_assert_uint_eq(options_nearest("bnech", names, 3), 0);
     ck_assert_uint_eq(options_nearest("inf", names, 3), 1);
     ck_assert_uint_eq(options_nearest("chekc", names, 3), 2);
-    ck_assert_uint_eq(options_nearest("", names, 3), 1);
+    ck_assert_uint_eq(options_nearest("in", names, 3), 1);
+    ck_assert_uint_eq(options_nearest("", names, 3), 3);
+    ck_assert_uint_eq(options_nearest("machine", names, 3), 3);
+    ck_assert_uint_eq(options_nearest("fo", names, 3), 3);
+    ck_assert_uint_eq(options_nearest("bench", names, 0), 0);
     ck_assert_str_eq(options_size_text(0, buffer), "0");
     ck_assert_str_eq(options_size_text(1025, buffer), "1025");
     ck_assert_str_eq(options_size_text(UINT64_C(3) << 30, buffer), "3G");
@@ -165,8 +193,9 @@ END_TEST
 static Suite *suite(void) {
     Suite *suite = suite_create("options");
     TCase *tests = tcase_create("options");
-    tcase_add_loop_test(tests, test_every_form, 0, 5);
+    tcase_add_loop_test(tests, test_every_form, 0, 6);
     tcase_add_test(tests, test_nothing_given_keeps_the_defaults);
+    tcase_add_test(tests, test_zero_besides_a_range);
     tcase_add_loop_test(tests, test_large_sizes, 0, 7);
     tcase_add_loop_test(tests, test_mistakes, 0, COUNT(mistakes));
     tcase_add_test(tests, test_help_has_everything);
