@@ -27,6 +27,7 @@ static ringlet_options emulated(ringlet_scheduler scheduler, uint64_t seed) {
     o.backend = RINGLET_BACKEND_EMULATED;
     o.scheduler = scheduler;
     o.seed = seed;
+    o.scratch_bytes = SUITE_SCRATCH;
     return o;
 }
 
@@ -37,7 +38,8 @@ static ringlet_options random_options(ringlet_scheduler scheduler, uint64_t seed
     o.slices = pick(5);
     o.algorithm = pick(2) ? RINGLET_ALGORITHM_RING : (ringlet_algorithm)pick(5);
     o.disable_p2p = o.algorithm != RINGLET_ALGORITHM_DIRECT && pick(5) == 0;
-    o.scratch_bytes = pick(2) ? SUITE_SCRATCH : 1024u * (2 + pick(6));
+    if (pick(2))
+        o.scratch_bytes = 1024u * (2 + pick(6));
     return o;
 }
 
