@@ -87,7 +87,10 @@ static void write_json(const struct bench *b, FILE *out) {
         record_write_json(&b->records.items[i], &json);
     json_end(&json);
     json_real(&json, "average_busbw_gbps", 6, report_average(&b->report));
-    json_whole(&json, "wrong", b->report.wrong);
+    if (b->report.checked)
+        json_whole(&json, "wrong", b->report.wrong);
+    else
+        json_null(&json, "wrong");
     json_end(&json);
 }
 

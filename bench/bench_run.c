@@ -117,6 +117,7 @@ static bool record_lane(struct bench *b, struct lane *lane, const struct session
                          .modelled = b->session.modelled,
                          .wrong = wrong};
     snprintf(r->algorithm, sizeof r->algorithm, "%s", info.algorithm);
+    snprintf(r->why, sizeof r->why, "%s", info.why);
     record_times(r, &lane->of[call->in_place], bus_factor(call->collective, b->session.ranks));
     record_others(b, r);
     return record_add(&b->records, r) || session_fail(&b->session, "out of memory");

@@ -37,7 +37,7 @@ static const struct options_entry entries[] = {
     {'b', "minbytes", OPTIONS_SIZE, "SIZE", "smallest message", AT(minbytes), 0, SIZE_LIMIT, NULL},
     {'e', "maxbytes", OPTIONS_SIZE, "SIZE", "largest message (default 128M; emulated devices 4M)",
      AT(maxbytes), 0, SIZE_LIMIT, NULL},
-    {'f', "stepfactor", OPTIONS_NUMBER, "N", "each size is N times the one before (default 4)",
+    {'f', "stepfactor", OPTIONS_NUMBER, "N", "each size is N times the one before (default 2)",
      AT(stepfactor), 2, 1 << 20, NULL},
     {'i', "stepbytes", OPTIONS_SIZE, "SIZE", "each size is SIZE more than the one before, instead",
      AT(stepbytes), 1, SIZE_LIMIT, NULL},
@@ -46,7 +46,8 @@ static const struct options_entry entries[] = {
     {'w', "warmup_iters", OPTIONS_NUMBER, "N",
      "operations before the samples, at every size (default 5; modelled time 1)", AT(warmups), 0,
      1000000, NULL},
-    {'c', "check", OPTIONS_NUMBER, "N", "0: do not check results", AT(check), 0, 1000000, NULL},
+    {'c', "check", OPTIONS_NUMBER, "N", "0: do not check results, and say so", AT(check), 0,
+     1000000, NULL},
     {'g', "ngpus", OPTIONS_NUMBER, "N", "devices to use, from device 0 on (default all)", AT(gpus),
      1, RANKS_MAX, NULL},
     {0, "ranks", OPTIONS_NUMBER, "N",
@@ -262,7 +263,7 @@ static int check_settings(const struct settings *set) {
 }
 
 static void choose_defaults(struct settings *set, bool emulated) {
-    enum { CUDA_MAX = 128 << 20, EMULATED_MAX = 4 << 20, FACTOR = 4 };
+    enum { CUDA_MAX = 128 << 20, EMULATED_MAX = 4 << 20, FACTOR = 2 };
     if (set->maxbytes == OPTIONS_UNSET) {
         set->maxbytes = emulated ? EMULATED_MAX : CUDA_MAX;
         if (set->maxbytes < set->minbytes)

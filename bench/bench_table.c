@@ -184,9 +184,9 @@ static void print_choice(const struct bench *b, const struct lane *lane) {
     ringlet_comm_info info = {.struct_size = sizeof info};
     if (!ringlet_comm_query(lane->comm, &info))
         fprintf(b->report.out,
-                "#   ran: algorithm %s, rings %" PRIu32 ", slices %" PRIu32
+                "#   ran: algorithm %s (%s), rings %" PRIu32 ", slices %" PRIu32
                 ", scratch %.1f MB a rank, edges through the host %d\n",
-                info.algorithm, info.rings, info.slices, (double)info.scratch_bytes / 1e6,
+                info.algorithm, info.why, info.rings, info.slices, (double)info.scratch_bytes / 1e6,
                 info.staged_edges);
 }
 

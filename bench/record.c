@@ -46,6 +46,7 @@ static const struct field {
     FIELD(NAME, algorithm),
     FIELD(WHOLE, rings),
     FIELD(WHOLE, slices),
+    FIELD(NAME, why),
     FIELD(WHOLE, shape),
     FIELD(FLAG, in_place),
     FIELD(FLAG, modelled),

@@ -15,7 +15,7 @@
 
 #define RECORD_NONE UINT64_MAX /* a whole number that is not known; a real one is NAN */
 
-enum { RECORD_NAME_MAX = 32 };
+enum { RECORD_NAME_MAX = 32, RECORD_WHY_MAX = 160 };
 
 /* One collective of one size, type, operation, algorithm, call shape and placement. */
 struct record {
@@ -25,7 +25,8 @@ struct record {
     const char *asked;               /* the algorithm given, "auto" for the library's choice */
     char algorithm[RECORD_NAME_MAX]; /* that ran */
     uint64_t rings, slices;
-    uint64_t shape; /* 1: a host thread a rank; 2: one for all */
+    char why[RECORD_WHY_MAX]; /* the library's reason for that algorithm */
+    uint64_t shape;           /* 1: a host thread a rank; 2: one for all */
     bool in_place, modelled;
     double time_us, time_min_us, time_max_us; /* of one operation, over the samples: median, ... */
     double algbw_gbps, busbw_gbps;

@@ -22,7 +22,8 @@ struct report {
     int extra_count;
     double busbw_sum;
     uint64_t busbw_count, wrong;
-    int error; /* errno of the first row that could not be written, 0 */
+    bool checked; /* at least one result was */
+    int error;    /* errno of the first row that could not be written, 0 */
 };
 
 /* One direction of a row: out-of-place or in-place. NAN: not measured, N/A. */

@@ -115,7 +115,7 @@ def unknown_commands_and_options():
 @test
 def plain_bench_on_emulated_devices():
     run = bench()
-    assert_right(run, [8 * 4 ** i for i in range(10)])
+    assert_right(run, [8 * 2 ** i for i in range(20)])
     for text in "TIMES ARE MODELLED", "'4 x H200 (NV18)'", "4 ranks on 4 EMULATED devices":
         assert text in run.out, run.out
     for row in run.rows:
@@ -135,7 +135,7 @@ def modelled_times_are_the_same_every_time():
 def sizes():
     assert_right(bench("-b", 4, "-e", 40, "-i", 12), [4, 16, 28, 40])
     assert_right(bench("-b", "1K", "-e", "64K", "-f", 8), [1 << 10, 1 << 13, 1 << 16])
-    assert_right(bench("-b", 0, "-e", 16), [0, 4, 16])
+    assert_right(bench("-b", 0, "-e", 16), [0, 4, 8, 16])
     assert_right(bench("-b", 10, "-e", 10), [8])
     assert_right(bench("-b", "8M", "--ranks", 2), [8 << 20])
 
@@ -186,6 +186,8 @@ def algorithms_and_staging_cost_what_they_should():
                           "two rings": ["--rings", 2, "--slices", 4]}.items():
         run = bench(*size, *options, "--verbose")
         assert "0 OK" in run.out, run.out
+        chosen = "asked for" if "--algorithm" in options else "[^)]+"
+        assert re.search(rf"^#   ran: algorithm [a-z-]+ \({chosen}\), r", run.out, re.M), run.out
         times[name] = float(run.rows[0][5])
     assert times["ring"] < times["staged"], times
     assert times["ring"] < times["host"], times
@@ -207,6 +209,9 @@ def what_is_not_there_is_said():
     assert "0 OK" in run.out
     run = bench("-c", 0, "-b", 8, "-e", 8)
     assert run.rows[0].count("N/A") == 2, run.out
+    assert "# Out of bounds values : N/A, the results were not checked\n" in run.out, run.out
+    assert " OK" not in run.out, run.out
+    assert json.loads(bench("-c", 0, "-b", 8, "-e", 8, "-J", "-").out)["wrong"] is None
 
 
 NCCL_NAMES = {"float16": "half", "float32": "float", "float64": "double"}
@@ -251,6 +256,7 @@ def assert_typed(row):
                ("bytes", "count", "ranks", "rings", "slices", "wrong", "shape", "operations")), row
     assert all(isinstance(row[name], float) for name in
                ("time_us", "time_min_us", "time_max_us", "algbw_gbps", "busbw_gbps")), row
+    assert row["why"] == "asked for", row
     assert row["time_min_us"] <= row["time_us"] <= row["time_max_us"], row
 
 
@@ -323,7 +329,7 @@ def percentiles_and_chains():
     table = [line.split() for line in run.err.split("\n") if line and line[0] != "#"]
     assert len(table[0]) == 13 + 8 and "each on its own" in run.err, run.err
     assert abs(float(table[0][13]) - values[0]) < 0.006, run.err
-    run = bench("--chain", "-n", 50, "-b", "4K", "-e", "16K", "--csv", "-")
+    run = bench("--chain", "-n", 50, "-b", "4K", "-e", "8K", "--csv", "-")
     assert [row["in_place"] for row in csv.DictReader(run.out.splitlines())] == ["1", "1"], run.out
     assert "A chain" in run.err and run.err.count("N/A     N/A     N/A    N/A") == 2, run.err
 
@@ -345,8 +351,8 @@ def charts():
         file = Path(folder) / "a.svg"
         for what, title in ("algbw", "algorithm bandwidth in GB/s"), (
                 "busbw", "bus bandwidth in GB/s"), ("time", "time of one operation"):
-            run = bench("--algorithm", "all", "-b", "1K", "-e", "64K", "--plot", file, "--plot-y",
-                        what)
+            run = bench("--algorithm", "all", "-b", "1K", "-e", "64K", "-f", 4, "--plot", file,
+                        "--plot-y", what)
             texts, series, markers = read_svg(file)
             asked = sorted({row[13] for row in run.rows})
             assert sorted(series) == sorted(f"{name}, {place}" for name in asked
@@ -358,8 +364,8 @@ def charts():
             assert "modelled times, not measured" in texts["soft"][0], texts
             assert "1 KiB" in texts["soft"] and "64 KiB" in texts["soft"], texts
             assert not NAN.search(file.read_text())
-        again = bench("--algorithm", "all", "-b", "1K", "-e", "64K", "--plot", "-", "--plot-y",
-                      "time")
+        again = bench("--algorithm", "all", "-b", "1K", "-e", "64K", "-f", 4, "--plot", "-",
+                      "--plot-y", "time")
         assert again.out == file.read_text(), "the same run gives the same chart"
         bench("-b", 0, "-e", 0, "--plot", file, "--plot-y", "time")
         assert read_svg(file)[2] == [0, 0] and not NAN.search(file.read_text())
@@ -407,7 +413,7 @@ def files_that_cannot_be_written():
 
 @test
 def progress_is_for_terminals():
-    arguments = [RINGLET, "bench", "--backend", "emulated", "-b", "8", "-e", "32"]
+    arguments = [RINGLET, "bench", "--backend", "emulated", "-b", "8", "-e", "16"]
     main, terminal = pty.openpty()
     done = subprocess.run(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=terminal, timeout=100)
@@ -415,7 +421,7 @@ def progress_is_for_terminals():
     shown = os.read(main, 65536).decode()
     os.close(main)
     assert "[1/4] all-reduce of 8 bytes, float32, out of place" in shown, shown
-    assert "[4/4] all-reduce of 32 bytes, float32, in place" in shown, shown
+    assert "[4/4] all-reduce of 16 bytes, float32, in place" in shown, shown
     assert "\n" not in shown and shown.endswith("\r" + " " * 78 + "\r"), "it is erased"
     assert b"[1/4]" not in done.stdout and done.returncode == 0
 
