@@ -380,7 +380,7 @@ static void reduce_some(struct plan_builder *b, uint32_t lane, struct plan_ref d
 void plan_builder_reduce(struct plan_builder *b, uint32_t lane, struct plan_ref dst,
                          const struct plan_ref *operands, uint32_t operand_count, uint64_t count,
                          uint32_t flags, struct plan_label label) {
-    struct plan_ref group[64];
+    struct plan_ref group[PLAN_OPERANDS_MAX];
     uint32_t done = 0;
     while (count && done < operand_count) {
         uint32_t held = done ? 1 : 0, left = operand_count - done;

@@ -75,7 +75,7 @@ enum plan_phase {
  * as the caller gave it; else the first one is a partial result and only the others are. LAST: the
  * result is complete. */
 enum plan_flag { PLAN_FIRST = 1, PLAN_LAST = 2 };
-enum { PLAN_OPERANDS_MAX = 2 };
+enum { PLAN_OPERANDS_MAX = 64 };
 
 struct plan_step {
     struct plan_ref dst, a, b; /* b: REDUCE only, whose further operands are more[more_first ...] */
