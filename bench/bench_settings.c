@@ -4,8 +4,11 @@
  */
 #include "bench.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "available.h"
 
 /* The library's limits, as ringlet.h gives them. */
 enum { RANKS_MAX = 1024, RINGS_MAX = 64, SLICES_MAX = 4096, SCRATCH_MIN = 256 };
@@ -279,6 +282,23 @@ static void choose_defaults(struct settings *set, bool emulated) {
         set->shape = emulated ? SHAPE_WHOLE : SHAPE_RANKS;
 }
 
+/* Emulated devices promise more than most machines have, and a process that takes too much is
+ * killed without a word. What is touched for certain is counted: two buffers a rank. */
+static int check_memory(const struct job *job) {
+    uint64_t ranks = (uint64_t)job->ranks, available = available_bytes();
+    uint64_t needed = 2 * ranks * (job->set.maxbytes + 2 * SESSION_GUARD);
+    char what[300], largest[24];
+    if (job->backend != RINGLET_BACKEND_EMULATED || needed <= available)
+        return COMMAND_OK;
+    snprintf(what, sizeof what,
+             "%" PRIu64 " ranks with two buffers of %s each need %" PRIu64
+             " bytes (%.1f GB), and this machine has %" PRIu64
+             " (%.1f GB) available; lower --maxbytes or --ranks",
+             ranks, options_size_text(job->set.maxbytes, largest), needed, (double)needed / 1e9,
+             available, (double)available / 1e9);
+    return bench_failure(what);
+}
+
 int bench_settle(struct job *job) {
     int status = check_settings(&job->set);
     if (!status)
@@ -292,6 +312,9 @@ int bench_settle(struct job *job) {
     job->set.gpus = (uint64_t)job->gpus;
     job->set.ranks = (uint64_t)job->ranks;
     choose_defaults(&job->set, job->backend == RINGLET_BACKEND_EMULATED);
+    status = check_memory(job);
+    if (status)
+        return status;
     job->devices = calloc((size_t)job->ranks, sizeof *job->devices);
     if (!job->devices)
         return bench_failure("out of memory");

@@ -442,9 +442,12 @@ def malformed_and_missing_machines():
 
 @test
 def too_much_is_refused():
-    run = Run("bench", "--backend", "emulated", "-b", "1T", "-e", "1T", "--timeout", "5000")
-    assert run.status == 1 and run.err.startswith("ringlet bench: "), run.err
-    assert not run.rows, run.out
+    for words, needed in (["-b", "1T", "-e", "1T"], 2 * 4 * (2 ** 40 + 1024)), (
+            ["-e", "60G", "--ranks", 1024], 2 * 1024 * (60 * 2 ** 30 + 1024)):
+        run = Run("bench", "--backend", "emulated", *words).expect(1, err=[
+            f" need {needed} bytes", " available; lower --maxbytes or --ranks\n"])
+        assert int(re.search(r"this machine has (\d+) \(", run.err)[1]) < needed, run.err
+        assert not run.out, run.out
 
 
 @test

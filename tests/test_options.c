@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../bench/available.h"
 #include "../bench/options.h"
 #include "suite.h"
 
@@ -188,6 +189,22 @@ START_TEST(test_nearest_and_sizes) {
 }
 END_TEST
 
+static uint64_t read_available(const char *text) {
+    FILE *file = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+    uint64_t bytes = available_read(file);
+    fclose(file);
+    return bytes;
+}
+
+START_TEST(test_available_memory) {
+    ck_assert_uint_eq(read_available("MemTotal: 9 kB\nMemFree: 1 kB\nMemAvailable:  7 kB\n"), 7168);
+    ck_assert_uint_eq(read_available("MemTotal:       9 kB\n"), UINT64_MAX);
+    ck_assert_uint_eq(read_available("MemAvailable: 18014398509481984 kB\n"), UINT64_MAX);
+    ck_assert_uint_gt(available_bytes(), 1 << 20);
+    ck_assert_uint_lt(available_bytes(), UINT64_MAX);
+}
+END_TEST
+
 #define COUNT(array) (int)(sizeof(array) / sizeof(array)[0])
 
 static Suite *suite(void) {
@@ -200,6 +217,7 @@ static Suite *suite(void) {
     tcase_add_loop_test(tests, test_mistakes, 0, COUNT(mistakes));
     tcase_add_test(tests, test_help_has_everything);
     tcase_add_test(tests, test_nearest_and_sizes);
+    tcase_add_test(tests, test_available_memory);
     suite_add_tcase(suite, tests);
     return suite;
 }
