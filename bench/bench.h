@@ -68,8 +68,6 @@ struct bench {
 };
 
 /* bench_settings.c */
-extern const struct options_command bench_command;
-extern const struct settings bench_defaults;
 int bench_usage(const char *what);   /* prints it; COMMAND_USAGE */
 int bench_failure(const char *what); /* prints it; COMMAND_FAILED */
 /* What the settings come to; COMMAND_OK or an exit status with the reason printed. Frees nothing.

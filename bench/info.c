@@ -11,7 +11,7 @@
 #include "options.h"
 #include "ringlet/ringlet.h"
 
-static const struct options_command command = {
+const struct options_command info_command = {
     .name = "ringlet info",
     .summary =
         "Shows version, devices, what the library was built with, environment variables that it "
@@ -71,7 +71,8 @@ int command_info(int argc, char **argv) {
     struct {
         int none;
     } settings = {0};
-    enum options_result result = options_parse(&command, argc, argv, &settings, stdout, stderr);
+    enum options_result result =
+        options_parse(&info_command, argc, argv, &settings, stdout, stderr);
     if (result)
         return result == OPTIONS_HELP ? COMMAND_OK : COMMAND_USAGE;
     printf("ringlet %s\n", ringlet_version());

@@ -11,21 +11,23 @@
 #include "options.h"
 #include "ringlet/ringlet.h"
 
-static const struct {
-    const char *name, *summary;
-    int (*run)(int argc, char **argv);
-} commands[] = {
-    {"bench", "times collectives and checks their results", command_bench},
-    {"info", "shows version, devices, and what the library was built with", command_info},
+const struct command command_list[] = {
+    {"bench", "times collectives and checks their results", command_bench, &bench_command,
+     &bench_defaults},
+    {"info", "shows version, devices, and what the library was built with", command_info,
+     &info_command, NULL},
+    {"man", NULL, command_man, &man_command, NULL},
 };
-enum { COMMANDS = sizeof commands / sizeof commands[0] };
+enum { COMMANDS = sizeof command_list / sizeof command_list[0] };
+const int command_count = COMMANDS;
 
 static void help(FILE *out) {
     fprintf(out, "Usage: ringlet COMMAND [options]\n\n"
                  "AllReduce between the GPUs of one host, and on emulated GPUs without any.\n\n"
                  "Commands:\n");
     for (int i = 0; i < COMMANDS; i++)
-        fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
+        if (command_list[i].summary)
+            fprintf(out, "  %-8s %s\n", command_list[i].name, command_list[i].summary);
     fprintf(out, "\n`ringlet COMMAND --help` says more. `ringlet --version` prints the version.\n"
                  "Exit status: 0 all went well, 1 something failed or was wrong, 2 bad usage.\n");
 }
@@ -42,7 +44,7 @@ static int say_unknown(const char *what, const char *name, const char *const *na
 static int unknown(const char *name) {
     const char *names[COMMANDS];
     for (int i = 0; i < COMMANDS; i++)
-        names[i] = commands[i].name;
+        names[i] = command_list[i].name;
     return say_unknown("command", name, names, COMMANDS);
 }
 
@@ -82,9 +84,10 @@ static int dispatch(int argc, char **argv) {
     if (wants_help)
         name = argv[2];
     for (int i = 0; i < COMMANDS; i++)
-        if (!strcmp(name, commands[i].name)) {
+        if (!strcmp(name, command_list[i].name)) {
             char *help_argv[] = {argv[2], (char[]){"--help"}, NULL};
-            return wants_help ? commands[i].run(2, help_argv) : commands[i].run(argc - 1, argv + 1);
+            return wants_help ? command_list[i].run(2, help_argv)
+                              : command_list[i].run(argc - 1, argv + 1);
         }
     return unknown(name);
 }

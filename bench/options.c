@@ -303,10 +303,9 @@ enum options_result options_parse(const struct options_command *command, int arg
     return OPTIONS_RUN;
 }
 
-/* "(default 4M)", or nothing where the default is "not given". */
-static void default_text(const struct options_entry *entry, const char *settings, char *out,
-                         size_t size) {
-    const char *member = settings + entry->offset;
+void options_default_text(const struct options_entry *entry, const void *defaults, char *out,
+                          size_t size) {
+    const char *member = (const char *)defaults + entry->offset;
     uint64_t number;
     int64_t time;
     int choice;
@@ -356,12 +355,16 @@ static void print_wrapped(const char *text, FILE *out) {
     fputc('\n', out);
 }
 
-static void help_entry(const struct options_entry *entry, const char *settings, FILE *out) {
-    char name[160], value[120] = "", text[512], preset[48];
+void options_value_text(const struct options_entry *entry, char *out, size_t size) {
     if (entry->kind == OPTIONS_CHOICE)
-        list_choices(entry, "|", value, sizeof value);
-    else if (entry->value_name)
-        snprintf(value, sizeof value, "%s", entry->value_name);
+        list_choices(entry, "|", out, size);
+    else
+        snprintf(out, size, "%s", entry->value_name ? entry->value_name : "");
+}
+
+static void help_entry(const struct options_entry *entry, const void *defaults, FILE *out) {
+    char name[160], value[120], text[512], preset[48];
+    options_value_text(entry, value, sizeof value);
     if (entry->short_name)
         snprintf(name, sizeof name, "  -%c, --%s %s", entry->short_name, entry->long_name, value);
     else
@@ -370,7 +373,7 @@ static void help_entry(const struct options_entry *entry, const char *settings, 
         fprintf(out, "%-*s", HELP_INDENT, name);
     else
         fprintf(out, "%s\n%*s", name, HELP_INDENT, "");
-    default_text(entry, settings, preset, sizeof preset);
+    options_default_text(entry, defaults, preset, sizeof preset);
     snprintf(text, sizeof text, "%s%s", entry->help, preset);
     print_wrapped(text, out);
 }

@@ -56,6 +56,12 @@ enum options_result options_parse(const struct options_command *command, int arg
 /* The help; `defaults` is a settings struct as it is before parsing. */
 void options_help(const struct options_command *command, const void *defaults, FILE *out);
 
+/* The entry's value as help has it, "SIZE" or "red|green", "" for a flag; and its default, such as
+ * " (default 4M)", "" where it has none. `out` is always terminated. */
+void options_value_text(const struct options_entry *entry, char *out, size_t size);
+void options_default_text(const struct options_entry *entry, const void *defaults, char *out,
+                          size_t size);
+
 /* Index of the name nearest to `word` by edits (a neighbour swap is one); `count` where none is
  * near, that is begins with it or is a third of it in edits away. */
 size_t options_nearest(const char *word, const char *const *names, size_t count);

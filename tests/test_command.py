@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -455,6 +456,47 @@ def output_that_cannot_be_written():
     with open("/dev/full", "w") as full:
         Run("info", stdout=full).expect(1, err="cannot write the output: No space left on device")
         Run("bench", "-b", 8, "-e", 8, stdout=full).expect(1, err="table: No space left on device")
+
+
+def plain(roff):
+    """The page without fonts and escapes."""
+    return re.sub(r"\\f[BRI]|\\[&:]", "", roff).replace("\\-", "-").replace("\\(aq", "'").replace(
+        "\\(ga", "`").replace("\\e", "\\")
+
+
+@test
+def man_page():
+    page = Run("man").expect(0).out
+    assert page.startswith(".TH RINGLET 1 "), page[:80]
+    assert page == Run("man").out and Run("--version").out.split()[1] in page.split("\n")[0]
+    headings = re.findall(r"^\.SH (.+)$", page, re.M)
+    assert headings == ["NAME", "SYNOPSIS", "DESCRIPTION", "COMMANDS", "EXIT STATUS", "ENVIRONMENT",
+                        "SEE ALSO"], headings
+    for line in page.split("\n"):
+        macro = re.match(r"[.'](\S*)", line)
+        assert not macro or macro[1] in ("TH", "SH", "SS", "TP", "PP", "B", "nf", "fi"), line
+        assert macro or not re.search(r"(?<!\\)-", line), f"a hyphen where a minus is meant: {line}"
+    sections = dict(zip(re.findall(r"^\.SS (.+)$", page, re.M),
+                        re.split(r"^\.SS .+\n", page, flags=re.M)[1:], strict=True))
+    assert sorted(sections) == ["ringlet bench", "ringlet info", "ringlet man"], sections
+    for name, text in sections.items():
+        shown = Run(*name.split()[1:], "--help").expect(0).out
+        words = " ".join(plain(text).split())
+        told, table = shown.split("\n\n", 1)[1].split("Options:\n")
+        options = re.findall(r"^ +(?:-(\w), )?(--[\w-]+)", table, re.M)
+        assert options and options[-1][1] == "--help", shown
+        for letter, option in options:
+            assert (f"-{letter}, {option}" if letter else option) in words, (option, words)
+        for word in (told + table).split():
+            assert word in words, (name, word)
+    assert plain(page).count("--minbytes SIZE\nsmallest message (default 8)") == 1, page
+    if shutil.which("groff"):
+        done = subprocess.run(["groff", "-man", "-Tascii", "-ww"], input=page, text=True,
+                              capture_output=True, check=True)
+        assert not done.stderr and "smallest message" in done.stdout, done.stderr
+    assert "man" not in Run("--help").out.split("Commands:")[1], "known to who looks here"
+    Run("help", "man").expect(0, out="Usage: ringlet man")
+    Run("man", "bench").expect(2, err="unexpected argument 'bench'")
 
 
 @test

@@ -52,6 +52,12 @@ expect 'the version is the library'\''s' test \
     "$(flags --modversion)" = "$(meson introspect --projectinfo "$build" |
         sed -n 's/.*"version": "\([^"]*\)".*/\1/p')"
 
+# A page that the command itself prints; its tests say what is in it.
+page=$(find "$root$prefix" -path '*/man/man1/ringlet.1')
+command=$(find "$root$prefix" -path '*/bin/ringlet')
+expect 'the man page is installed' test -s "$page"
+expect 'it is the one of the command' sh -c '"$1" man | cmp - "$2"' sh "$command" "$page"
+
 if [ -e "$libraries/libringlet.so" ]; then
     expect 'the example builds against the shared library' \
         compile "$example" "$scratch/shared" "$(flags --cflags --libs)" "$@"
