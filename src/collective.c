@@ -329,6 +329,7 @@ static struct run_part part_make(ringlet_comm *comm, const struct comm_rank *own
 static ringlet_status part_advance(ringlet_comm *comm, struct run_part *part) {
     ringlet_status status;
     struct patience patience = patience_start(comm->timeout_ms);
+    uint64_t seen = run_progress(comm->run), now;
     for (;;) {
         uint32_t step = part->next, waits = part->waits_done;
         switch (run_advance(part, UINT32_MAX, &status)) {
@@ -342,10 +343,17 @@ static ringlet_status part_advance(ringlet_comm *comm, struct run_part *part) {
         }
         if (comm_stopped(comm))
             return comm_usable(comm);
-        if (part->next != step || part->waits_done != waits)
-            patience = patience_start(comm->timeout_ms); /* it moves: the peer is only slow */
-        if (patience_pause(&patience))
+        bool moved = part->next != step || part->waits_done != waits;
+        if (!moved && patience_pause(&patience))
             continue;
+        /* As long as anybody moves, the peers are only slow: what they enqueue need not be what
+         * this rank waits for. */
+        now = run_progress(comm->run);
+        if (moved || now != seen) {
+            seen = now;
+            patience = patience_start(comm->timeout_ms);
+            continue;
+        }
         status_fail(RINGLET_TIMEOUT,
                     "%s: rank %u waited %lld ms (timeout_ms) for rank %u to enqueue its part",
                     collective_name(part->call.plan->spec.collective), part->rank,
@@ -409,8 +417,13 @@ static ringlet_status parts_drive(ringlet_comm *comm, struct run_part *parts, ui
 static ringlet_status peers_wait(ringlet_comm *comm, uint32_t rank, const struct arguments *a,
                                  uint32_t number) {
     uint32_t missing;
-    ringlet_status status =
-        agree_wait(comm->agree, number, comm->timeout_ms, comm_stopped, comm, &missing);
+    uint64_t seen = 0, now = 0;
+    ringlet_status status;
+    do { /* once more as long as who has not come is getting on with the call before */
+        seen = now;
+        status = agree_wait(comm->agree, number, comm->timeout_ms, comm_stopped, comm, &missing);
+        now = status == RINGLET_TIMEOUT ? run_progress(comm->run) : 0;
+    } while (status == RINGLET_TIMEOUT && atomic_load(&comm->rank[missing].busy) && now != seen);
     if (status == RINGLET_ABORTED)
         return comm_usable(comm);
     if (status == RINGLET_TIMEOUT) {

@@ -10,7 +10,7 @@
 
 #include "plan/plan.h"
 
-enum { CONFIG_RANKS = 64, CONFIG_RINGS = 3, CONFIG_TEXT = 256 };
+enum { CONFIG_RANKS = 128, CONFIG_RINGS = 3, CONFIG_TEXT = 256 };
 enum config_many { CONFIG_NONE, CONFIG_SOME, CONFIG_ALL }; /* ranks in place; staged edges */
 enum config_room { CONFIG_JUST_ENOUGH, CONFIG_A_LITTLE, CONFIG_PLENTY };
 

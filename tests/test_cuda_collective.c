@@ -2,10 +2,16 @@
  * The public interface on CUDA devices: the same run code as on emulated ones. Several ranks share
  * a device, so that one GPU runs 1 to 8 ranks; with two, edges between devices are peer copies.
  */
+#include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "device/device.h"
 #include "suite.h"
@@ -302,6 +308,241 @@ START_TEST(test_pool_memory) {
 }
 END_TEST
 
+/* ---- cudaStreamPerThread ---- */
+
+struct per_thread { /* a rank's thread, which calls on the stream that is its own */
+    struct world *w;
+    int rank, times;
+    bool capture;
+    ringlet_status status, waited;
+    cudaError_t begun, ended;
+    char text[400];
+    pthread_t thread;
+};
+
+static void *per_thread_run(void *argument) {
+    struct per_thread *own = argument;
+    cudaGraph_t graph = NULL;
+    if (own->capture) {
+        cudaSetDevice(own->rank % device_cuda_count());
+        own->begun = cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeThreadLocal);
+    }
+    for (int i = 0; i < own->times && !own->status; i++)
+        own->status = world_call(own->w, own->rank);
+    snprintf(own->text, sizeof own->text, "%s", ringlet_error_message());
+    if (own->capture)
+        own->ended = cudaStreamEndCapture(cudaStreamPerThread, &graph);
+    if (graph)
+        cudaGraphDestroy(graph);
+    own->waited = ringlet_stream_wait(own->w->comm, own->rank, cudaStreamPerThread, 30000);
+    return NULL;
+}
+
+/* All ranks call, `times` in a row, rank `capturing` with its stream being captured (-1: none). */
+static void per_thread_calls(struct world *w, struct per_thread *ranks, int times, int capturing) {
+    ringlet_stream own[WORLD_RANKS_MAX];
+    memcpy(own, w->stream, sizeof own);
+    for (int r = 0; r < w->ranks; r++)
+        w->stream[r] = cudaStreamPerThread;
+    for (int r = 0; r < w->ranks; r++) {
+        ranks[r] =
+            (struct per_thread){.w = w, .rank = r, .times = times, .capture = r == capturing};
+        ck_assert_int_eq(pthread_create(&ranks[r].thread, NULL, per_thread_run, &ranks[r]), 0);
+    }
+    for (int r = 0; r < w->ranks; r++)
+        pthread_join(ranks[r].thread, NULL);
+    memcpy(w->stream, own, sizeof own);
+}
+
+static void per_thread_works(struct world *w, enum world_collective collective, uint64_t count) {
+    struct per_thread ranks[WORLD_RANKS_MAX];
+    world_set(w, collective, count, 0, 0);
+    per_thread_calls(w, ranks, 3, -1);
+    for (int r = 0; r < w->ranks; r++) {
+        ck_assert_msg(ranks[r].status == RINGLET_OK, "rank %d: %s", r, ranks[r].text);
+        ck_assert_int_eq(ranks[r].waited, RINGLET_OK);
+    }
+    world_check(w);
+}
+
+START_TEST(test_per_thread_stream_in_shape_one) {
+    struct world w;
+    ringlet_options o = on_cuda();
+    open_ranks(&w, 3, 50000, &o);
+    for (int collective = 0; collective < WORLD_COLLECTIVES; collective++)
+        per_thread_works(&w, (enum world_collective)collective, 50000);
+    still_works(&w); /* on streams of their own again */
+    world_close(&w);
+}
+END_TEST
+
+/* A thread's own stream that is being captured is refused, on every rank; the capture goes on. */
+START_TEST(test_per_thread_stream_captured) {
+    struct world w;
+    struct per_thread ranks[WORLD_RANKS_MAX];
+    ringlet_options o = on_cuda();
+    open_ranks(&w, 2, 1000, &o);
+    per_thread_works(&w, WORLD_ALL_REDUCE, 1000);
+    world_set(&w, WORLD_ALL_REDUCE, 1000, 0, 0);
+    per_thread_calls(&w, ranks, 1, 0);
+    ck_assert_int_eq(ranks[0].begun, cudaSuccess);
+    ck_assert_int_eq(ranks[0].ended, cudaSuccess);
+    for (int r = 0; r < 2; r++) {
+        ck_assert_msg(ranks[r].status == RINGLET_UNSUPPORTED, "rank %d: %s (%s)", r,
+                      ringlet_status_name(ranks[r].status), ranks[r].text);
+        ck_assert_msg(strstr(ranks[r].text, "rank 0: the stream is being captured"), "rank %d: %s",
+                      r, ranks[r].text);
+        ck_assert_int_eq(ranks[r].waited, RINGLET_OK);
+    }
+    ck_assert_ok(ringlet_comm_error(w.comm));
+    per_thread_works(&w, WORLD_ALL_REDUCE, 1000);
+    still_works(&w);
+    world_close(&w);
+}
+END_TEST
+
+/* ---- a stream of a context that is not the runtime's ---- */
+
+/* By the names they have in the driver's library: what cuda.h means by cuCtxCreate has changed its
+ * arguments more than once. */
+struct driver {
+    void *library;
+    CUresult (*context_create)(CUcontext *, unsigned, CUdevice);
+    CUresult (*context_pop)(CUcontext *);
+    CUresult (*context_push)(CUcontext);
+    CUresult (*context_destroy)(CUcontext);
+    CUresult (*stream_create)(CUstream *, unsigned);
+    CUresult (*stream_destroy)(CUstream);
+};
+
+static void driver_find(const struct driver *driver, const char *name, void *to) {
+    void *function = dlsym(driver->library, name);
+    ck_assert_msg(function != NULL, "the driver has no %s", name);
+    memcpy(to, &function, sizeof function);
+}
+
+static void driver_open(struct driver *driver) {
+    driver->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    ck_assert_ptr_nonnull(driver->library);
+    driver_find(driver, "cuCtxCreate_v2", &driver->context_create);
+    driver_find(driver, "cuCtxPopCurrent_v2", &driver->context_pop);
+    driver_find(driver, "cuCtxPushCurrent_v2", &driver->context_push);
+    driver_find(driver, "cuCtxDestroy_v2", &driver->context_destroy);
+    driver_find(driver, "cuStreamCreate", &driver->stream_create);
+    driver_find(driver, "cuStreamDestroy_v2", &driver->stream_destroy);
+}
+
+START_TEST(test_stream_of_own_context) {
+    struct world w;
+    struct driver driver;
+    CUcontext context = NULL, popped = NULL;
+    CUstream foreign = NULL;
+    ringlet_options o = on_cuda();
+    open_ranks(&w, 2, 1000, &o);
+    still_works(&w);
+    driver_open(&driver);
+    ck_assert_int_eq(driver.context_create(&context, 0, 0), CUDA_SUCCESS);
+    ck_assert_int_eq(driver.stream_create(&foreign, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ck_assert_int_eq(driver.context_pop(&popped), CUDA_SUCCESS);
+    ringlet_stream own = w.stream[0];
+    world_set(&w, WORLD_ALL_REDUCE, 1000, 0, 0);
+    w.stream[0] = foreign;
+    ck_assert_status(world_call_all(&w), RINGLET_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(ringlet_error_message(), "rank 0: "));
+    ck_assert_ptr_nonnull(strstr(ringlet_error_message(), "stream"));
+    ck_assert_status(world_call_threads(&w, 1), RINGLET_INVALID_ARGUMENT);
+    ck_assert_status(ringlet_stream_wait(w.comm, 0, foreign, 1000), RINGLET_INVALID_ARGUMENT);
+    w.stream[0] = own;
+    still_works(&w);
+    ck_assert_int_eq(driver.context_push(context), CUDA_SUCCESS);
+    ck_assert_int_eq(driver.stream_destroy(foreign), CUDA_SUCCESS);
+    ck_assert_int_eq(driver.context_pop(&popped), CUDA_SUCCESS);
+    ck_assert_int_eq(driver.context_destroy(context), CUDA_SUCCESS);
+    still_works(&w);
+    world_close(&w);
+    dlclose(driver.library);
+}
+END_TEST
+
+/* ---- memory of ranks that share a device ---- */
+
+START_TEST(test_overlap_of_sharers) {
+    struct world w;
+    int devices[3] = {0, 0, 0};
+    ringlet_options o = on_cuda();
+    world_open_on(&w, devices, 3, 3000, &o);
+    for (int collective = 0; collective < WORLD_COLLECTIVES; collective++)
+        for (int shape = 0; shape < 2; shape++) {
+            world_set(&w, (enum world_collective)collective, 1000, 0, 0);
+            w.recv[2] = w.recv[0];
+            ck_assert_status(shape ? world_call_threads(&w, 1) : world_call_all(&w),
+                             RINGLET_INVALID_ARGUMENT);
+            if (!shape) /* the words of the other are with its threads */
+                ck_assert_ptr_nonnull(
+                    strstr(ringlet_error_message(), "ranks 0 and 2 share device 0"));
+            ck_assert_ok(ringlet_comm_error(w.comm));
+            world_set(&w, (enum world_collective)collective, 1000, 0, 0);
+            ck_assert_ok(shape ? world_call_all(&w) : world_call_threads(&w, 1));
+            world_check(&w);
+        }
+    world_close(&w);
+}
+END_TEST
+
+/* ---- the end while a stream is busy ---- */
+
+static atomic_bool gate_open;
+
+static void CUDART_CB gate(void *unused) {
+    (void)unused;
+    /* A test that fails with its gate closed must not hang the suite. */
+    for (int tries = 0; tries < 100000 && !atomic_load(&gate_open); tries++)
+        nanosleep(&(struct timespec){0, 100000}, NULL);
+}
+
+/* What cannot be freed in time is left, and still serves what runs. It stays for good: the test
+ * says so to the leak check. (The devices stay open too, so this test is the last.) */
+START_TEST(test_destroy_while_busy) {
+    struct world w;
+    ringlet_options o = on_cuda();
+    o.timeout_ms = 1000;
+    open_ranks(&w, 2, 100000, &o);
+    world_set(&w, WORLD_ALL_REDUCE, 100000, 0, 0);
+    ck_assert_ok(world_call_all(&w)); /* all that a first call makes is there */
+    world_check(&w);
+    world_set(&w, WORLD_ALL_REDUCE, 100000, 3, 0);
+    atomic_store(&gate_open, false);
+    ck_assert_int_eq(cudaSetDevice(0), cudaSuccess);
+    ck_assert_int_eq(cudaLaunchHostFunc(w.stream[0], gate, NULL), cudaSuccess);
+    ringlet_status called = world_call_all(&w);
+    int64_t live = memory_live();
+    uint64_t start = clock_now_ns();
+    ringlet_status destroyed = ringlet_comm_destroy(&w.comm);
+    uint64_t took_ns = clock_now_ns() - start;
+    char text[400];
+    snprintf(text, sizeof text, "%s", ringlet_error_message());
+    cudaError_t busy = cudaStreamQuery(w.stream[0]);
+    atomic_store(&gate_open, true);
+    ck_assert_int_eq(called, RINGLET_OK);
+    ck_assert_msg(destroyed == RINGLET_TIMEOUT, "%s (%s)", ringlet_status_name(destroyed), text);
+    ck_assert_ptr_nonnull(strstr(text, "stay allocated"));
+    ck_assert_msg(took_ns < 5000000000u, "it took %.1f s", (double)took_ns / 1e9);
+    ck_assert_int_eq(busy, cudaErrorNotReady);
+    ck_assert_int_lt(memory_live(), live); /* the communicator itself is gone */
+    ck_assert_ptr_null(w.comm);
+    /* Buffers and streams belong to the devices, so another communicator can see to them. */
+    ringlet_comm *second = NULL;
+    int devices[2] = {0, 1 % device_cuda_count()};
+    o.timeout_ms = 30000;
+    ck_assert_ok(ringlet_comm_create(&second, devices, 2, &o));
+    w.comm = second;
+    world_check(&w);
+    world_close(&w);
+    ck_assert_int_gt(memory_live(), live_before);
+    live_before = memory_live();
+}
+END_TEST
+
 START_TEST(test_no_such_device) {
     ringlet_comm *comm = NULL;
     ringlet_options o = on_cuda();
@@ -330,7 +571,12 @@ static Suite *suite(void) {
 #endif
     tcase_add_test(tests, test_refused);
     tcase_add_test(tests, test_pool_memory);
+    tcase_add_test(tests, test_per_thread_stream_in_shape_one);
+    tcase_add_test(tests, test_per_thread_stream_captured);
+    tcase_add_test(tests, test_stream_of_own_context);
+    tcase_add_test(tests, test_overlap_of_sharers);
     tcase_add_test(tests, test_no_such_device);
+    tcase_add_test(tests, test_destroy_while_busy);
     suite_add_tcase(suite, tests);
     return suite;
 }

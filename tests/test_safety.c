@@ -258,6 +258,7 @@ struct caller {
     int rank;
     uint64_t count;
     enum world_collective collective;
+    int root;
     bool null, late;
     ringlet_status status;
     char text[700];
@@ -269,6 +270,7 @@ static void *caller_run(void *argument) {
     struct world mine = *c->w;
     mine.count = c->count;
     mine.collective = c->collective;
+    mine.root = c->root;
     if (c->null)
         mine.recv[c->rank] = NULL;
     if (c->late)
@@ -309,6 +311,34 @@ static void start(struct world *w, struct caller *callers) {
         w->recv[i] = w->send[i] + 400;
 }
 
+/* The three ranks broadcast from these roots. */
+static void start_broadcast(struct world *w, struct caller *callers, int a, int b, int c) {
+    start(w, callers);
+    for (int i = 0; i < 3; i++)
+        callers[i].collective = WORLD_BROADCAST;
+    callers[0].root = a;
+    callers[1].root = b;
+    callers[2].root = c;
+}
+
+START_TEST(test_roots_that_disagree) {
+    struct world w;
+    struct caller callers[3];
+    ringlet_options o = emulated(RINGLET_SCHEDULER_THREADS);
+    world_open(&w, 3, 200, &o);
+    start_broadcast(&w, callers, 0, 1, 0);
+    disagree(&w, callers, RINGLET_MISMATCH,
+             "the ranks disagree about the root: 0 on ranks 0, 2; 1 on rank 1");
+    start_broadcast(&w, callers, 0, 1, 2);
+    disagree(&w, callers, RINGLET_MISMATCH, "root: 0 on rank 0; 1 on rank 1; 2 on rank 2");
+    start_broadcast(&w, callers, 1, 1, 3);
+    disagree(&w, callers, RINGLET_INVALID_ARGUMENT, "root 3 is not one of the 3 ranks");
+    start_broadcast(&w, callers, -1, 1, 1);
+    disagree(&w, callers, RINGLET_INVALID_ARGUMENT, "root -1 is not one of the 3 ranks");
+    world_close(&w);
+}
+END_TEST
+
 START_TEST(test_ranks_that_disagree) {
     struct world w;
     struct caller callers[3];
@@ -328,6 +358,59 @@ START_TEST(test_ranks_that_disagree) {
     start(&w, callers);
     callers[2].null = callers[2].late = true;
     disagree(&w, callers, RINGLET_INVALID_ARGUMENT, "rank 2: recv is NULL");
+    world_close(&w);
+}
+END_TEST
+
+/* ---- ranks that share a device, and memory with it ---- */
+
+/* Every rank is told the same in either shape, and goes on working. */
+static void overlap_refused(struct world *w, const char *words) {
+    struct caller callers[3];
+    struct world as_given = *w;
+    ck_assert_fails(world_call_all(w), RINGLET_INVALID_ARGUMENT, words);
+    for (int i = 0; i < 3; i++)
+        callers[i] = (struct caller){
+            .w = w, .rank = i, .count = w->count, .collective = w->collective, .root = w->root};
+    callers_run(callers, 3);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_msg(callers[i].status == RINGLET_INVALID_ARGUMENT, "rank %d: %s (%s)", i,
+                      ringlet_status_name(callers[i].status), callers[i].text);
+        ck_assert_msg(strstr(callers[i].text, words), "rank %d: %s", i, callers[i].text);
+    }
+    ck_assert_ok(ringlet_comm_error(w->comm));
+    world_set(w, as_given.collective, as_given.count, 0, 0);
+    ck_assert_ok(world_call_threads(w, 1));
+    world_check(w);
+}
+
+START_TEST(test_ranks_of_one_device_overlap) {
+    struct world w;
+    int devices[] = {0, 1, 0};
+    enum world_collective collective = (enum world_collective)_i;
+    bool gather = collective == WORLD_ALL_GATHER;
+    uint64_t count = 100, recv = gather ? 3 * count : count;
+    uint64_t send = collective == WORLD_REDUCE_SCATTER ? 3 * count : count;
+    ringlet_options o = emulated(RINGLET_SCHEDULER_THREADS);
+    o.share_devices = 1;
+    world_open_on(&w, devices, 3, 3 * count, &o);
+    world_set(&w, collective, count, 0, 0);
+    w.recv[2] = w.recv[0];
+    overlap_refused(&w, "ranks 0 and 2 share device 0, and recv of rank 0 overlaps");
+    world_set(&w, collective, count, 0, 0);
+    w.recv[0] = w.recv[2] + recv - 1; /* by one element */
+    overlap_refused(&w, "recv of rank 0 overlaps a buffer of rank 2");
+    do /* of a broadcast only the root's send counts */
+        world_set(&w, collective, count, 0, 0);
+    while (collective == WORLD_BROADCAST && w.root != 2);
+    w.recv[2] = w.block[2] + w.block_elements - recv;
+    w.recv[0] = w.send[2] + send - 1;
+    overlap_refused(&w, "recv of rank 0 overlaps a buffer of rank 2");
+    world_set(&w, collective, count, 0, 0); /* side by side is allowed, and so is one send */
+    w.recv[0] = w.recv[2] + recv;
+    w.send[2] = w.send[0];
+    ck_assert_ok(world_call_all(&w));
+    ck_assert_ok(world_call_threads(&w, 1));
     world_close(&w);
 }
 END_TEST
@@ -604,6 +687,8 @@ static Suite *suite(void) {
     tcase_add_loop_test(tests, test_bad_transfers, 0, 2);
     tcase_add_test(tests, test_count_zero);
     tcase_add_test(tests, test_ranks_that_disagree);
+    tcase_add_test(tests, test_roots_that_disagree);
+    tcase_add_loop_test(tests, test_ranks_of_one_device_overlap, 0, WORLD_COLLECTIVES);
     tcase_add_test(tests, test_one_thread_for_two_ranks);
     tcase_add_test(tests, test_called_twice_at_once);
     tcase_add_test(tests, test_abort_ends_waits);

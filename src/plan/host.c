@@ -5,10 +5,8 @@
  * this way: slices on lanes of their own, so that copying out, adding and copying back of different
  * slices go on at once. Never orders anything: the builder does.
  *
- * A slice is staged in one of `slots` slots of every rank's HOST buffer, which take turns. Rank 0's
- * lane adds all slices, all ranks' contributions at once in rank order, into rank 0's buffer: an
- * addition uses every core, so a second lane would only make two teams of threads get in each
- * other's way.
+ * A slice is staged in one of `slots` slots of every rank's HOST buffer, which take turns. Rank k %
+ * n adds slice k, all ranks' at once in rank order, into its own.
  */
 #include "base/memory.h"
 #include "base/status.h"
@@ -22,7 +20,7 @@ struct staging {
     const struct plan_spec *spec;
     uint32_t n, slots;
     uint64_t slot_count, slice_count; /* elements of a slot; of a slice of one block */
-    uint32_t *out, *in, add;          /* lanes: [n], [n], rank 0's */
+    uint32_t *out, *add, *in;         /* [n] lanes */
     struct plan_ref *operands;        /* [n] */
 };
 
@@ -59,20 +57,25 @@ static void copy_back(struct staging *s, const struct slice *slice, uint32_t r, 
                       label_of(slice, chunk));
 }
 
-/* Rank 0 adds what all ranks staged at `at` into its own. */
-static void add(struct staging *s, const struct slice *slice, uint64_t at, uint32_t chunk) {
-    for (uint32_t r = 0; r < s->n; r++)
-        s->operands[r] = ref(r, PLAN_HOST, slice->host + at);
-    plan_builder_reduce(s->builder, s->add, ref(0, PLAN_HOST, slice->host + at), s->operands, s->n,
-                        slice->count, PLAN_FIRST | PLAN_LAST, label_of(slice, chunk));
+/* The owner adds what all ranks staged at `at` into its own. */
+static void add(struct staging *s, const struct slice *slice, uint32_t owner, uint64_t at,
+                uint32_t chunk) {
+    /* In rank order as far as one step reaches; beyond, the owner's own must come first. */
+    uint32_t first = s->n <= PLAN_OPERANDS_MAX ? 0 : owner;
+    for (uint32_t i = 0; i < s->n; i++)
+        s->operands[i] = ref((first + i) % s->n, PLAN_HOST, slice->host + at);
+    plan_builder_reduce(s->builder, s->add[owner], ref(owner, PLAN_HOST, slice->host + at),
+                        s->operands, s->n, slice->count, PLAN_FIRST | PLAN_LAST,
+                        label_of(slice, chunk));
 }
 
 static void all_reduce(struct staging *s, const struct slice *slice) {
+    uint32_t owner = slice->index % s->n;
     for (uint32_t r = 0; r < s->n; r++)
         copy_out(s, slice, r, 0, slice->offset, PLAN_NONE);
-    add(s, slice, 0, PLAN_NONE);
+    add(s, slice, owner, 0, PLAN_NONE);
     for (uint32_t r = 0; r < s->n; r++)
-        copy_back(s, slice, r, slice->offset, 0, 0, PLAN_NONE);
+        copy_back(s, slice, r, slice->offset, owner, 0, PLAN_NONE);
 }
 
 static void reduce_scatter(struct staging *s, const struct slice *slice) {
@@ -80,8 +83,8 @@ static void reduce_scatter(struct staging *s, const struct slice *slice) {
         for (uint32_t c = 0; c < s->n; c++)
             copy_out(s, slice, r, slice->count * c, s->spec->count * c + slice->offset, c);
     for (uint32_t c = 0; c < s->n; c++) {
-        add(s, slice, slice->count * c, c);
-        copy_back(s, slice, c, slice->offset, 0, slice->count * c, c);
+        add(s, slice, c, slice->count * c, c);
+        copy_back(s, slice, c, slice->offset, c, slice->count * c, c);
     }
 }
 
@@ -150,13 +153,14 @@ static ringlet_status sizes_choose(struct staging *s) {
 static bool lanes_make(struct staging *s) {
     bool pipelined = s->spec->algorithm == PLAN_HOST_PIPELINED;
     s->out = memory_zeroed(s->n, sizeof *s->out);
+    s->add = memory_zeroed(s->n, sizeof *s->add);
     s->in = memory_zeroed(s->n, sizeof *s->in);
     s->operands = memory_zeroed(s->n, sizeof *s->operands);
-    if (!s->out || !s->in || !s->operands)
+    if (!s->out || !s->add || !s->in || !s->operands)
         return false;
-    s->add = pipelined ? plan_builder_lane(s->builder, 0, PLAN_ADD, 0) : 0;
     for (uint32_t r = 0; r < s->n; r++) {
         s->out[r] = pipelined ? plan_builder_lane(s->builder, r, PLAN_OUT, 0) : r;
+        s->add[r] = pipelined ? plan_builder_lane(s->builder, r, PLAN_ADD, 0) : r;
         s->in[r] = pipelined ? plan_builder_lane(s->builder, r, PLAN_IN, 0) : r;
     }
     return true;
@@ -182,6 +186,7 @@ ringlet_status plan_host_build(struct plan_builder *builder, const struct plan_s
         *slices = index ? index : 1;
     }
     memory_free(s.out);
+    memory_free(s.add);
     memory_free(s.in);
     memory_free(s.operands);
     return status;

@@ -280,6 +280,13 @@ void run_start_at(struct run *run, uint32_t number) {
         atomic_store(&run->rank[r].progress, progress_value(number, UINT32_MAX));
 }
 
+uint64_t run_progress(const struct run *run) {
+    uint64_t sum = 0;
+    for (uint32_t r = 0; r < run->ranks; r++)
+        sum += atomic_load_explicit(&run->rank[r].progress, memory_order_relaxed);
+    return sum;
+}
+
 /* Whether `step` has been enqueued and its event recorded. Values wrap with the call numbers, which
  * never lie more than one apart. */
 static bool enqueued(const struct run_part *part, uint32_t step) {

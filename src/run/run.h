@@ -79,6 +79,10 @@ ringlet_status run_drain(struct run *run, int64_t timeout_ms);
 /* The next call is numbered `number` + 1 (it is 1 otherwise; tests: wrap). */
 void run_start_at(struct run *run, uint32_t number);
 
+/* Changes whenever any rank has enqueued a step, so that peers that are slow are told from peers
+ * that are stuck. */
+uint64_t run_progress(const struct run *run);
+
 /* Pinned memory allocated so far, all ranks together. */
 uint64_t run_host_bytes(const struct run *run);
 
