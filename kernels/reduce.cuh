@@ -193,6 +193,7 @@ __device__ __forceinline__ void reduce_tiles(const Arguments<INPUTS> &a, uint64_
     for (uint64_t start = blockIdx.x * tile; start < packs; start += gridDim.x * tile) {
         uint64_t at = start + threadIdx.x;
         if (packs - start < tile) {
+#pragma unroll 1
             for (; at < packs; at += THREADS)
                 reduce_packs<F, INPUTS, N, 1>(a, begin, at, 0);
             return;

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "device/device.h"
 #include "reduce_two.h"
+#include "reduce_values.h"
 #include "suite.h"
 
 static struct device_system *cuda;
@@ -441,6 +442,78 @@ START_TEST(test_reduce) {
 }
 END_TEST
 
+/* Every type and operation against the CPU twin: 1 to 64 inputs, counts, offsets, in place or not,
+ * contributions and partial results. */
+enum { TYPES_COUNT_MAX = 9000, TYPES_BUFFERS = 10, TYPES_PAD = 40, TYPES_TRIES = 30 };
+
+struct types_case {
+    struct device_queue queue;
+    char *device[TYPES_BUFFERS];
+    char *host[TYPES_BUFFERS];
+    uint64_t bytes; /* of each */
+    uint64_t random;
+};
+
+static uint32_t types_below(struct types_case *c, uint32_t limit) {
+    return (uint32_t)(values_random(&c->random) % limit);
+}
+
+static void types_once(struct types_case *c, const struct device_reduction *how, uint32_t count,
+                       uint32_t input_count) {
+    const void *on_device[DEVICE_INPUTS_MAX], *on_host[DEVICE_INPUTS_MAX];
+    uint32_t size = ringlet_dtype_size(how->dtype);
+    uint64_t fits = c->bytes / size, offset[TYPES_BUFFERS], common = types_below(c, TYPES_PAD);
+    bool alike = types_below(c, 2), in_place = types_below(c, 2);
+    for (int i = 0; i < TYPES_BUFFERS; i++) {
+        offset[i] = (alike ? common : types_below(c, TYPES_PAD)) * size;
+        values_fill(how->dtype, c->host[i], fits, values_random(&c->random));
+        put(c->queue, c->device[i], c->host[i], c->bytes);
+    }
+    for (uint32_t k = 0; k < input_count; k++) { /* buffer 0 is dst */
+        uint32_t buffer = in_place && k == input_count / 2 ? 0 : 1 + k % (TYPES_BUFFERS - 1);
+        on_device[k] = c->device[buffer] + offset[buffer];
+        on_host[k] = c->host[buffer] + offset[buffer];
+    }
+    ck_assert_ok(ops->reduce(cuda, c->queue, c->queue.device, c->device[0] + offset[0], on_device,
+                             input_count, count, how, tag));
+    device_cpu_reduce(c->host[0] + offset[0], on_host, input_count, count, how);
+    get(c->queue, c->host[1], c->device[0], c->bytes);
+    uint64_t at = values_differ(how->dtype, c->host[1], c->host[0], fits);
+    ck_assert_msg(at == fits,
+                  "%s of %s, %u inputs, %s, %s, ranks %u first %d last %d, count %u: element %lld "
+                  "is %llx, not %llx",
+                  ringlet_op_name(how->op), ringlet_dtype_name(how->dtype), input_count,
+                  in_place ? "in place" : "out of place", alike ? "16 bytes" : "single", how->ranks,
+                  how->first, how->last, count, (long long)at - (long long)(offset[0] / size),
+                  (unsigned long long)values_bits(how->dtype, c->host[1], at),
+                  (unsigned long long)values_bits(how->dtype, c->host[0], at));
+}
+
+START_TEST(test_reduce_types) {
+    static const uint32_t inputs[] = {1, 2, 2, 2, 3, 4, 5, 6, 8, 9, 17, DEVICE_INPUTS_MAX};
+    static const uint32_t counts[] = {0, 1, 2, 15, 16, 17, 255, 4096, 8191, TYPES_COUNT_MAX};
+    static const uint32_t ranks[] = {1, 2, 3, 7, 8, 64, 129, INT32_MAX};
+    struct types_case c = {.queue = queue_on(devices - 1), .random = (uint64_t)_i};
+    struct device_reduction how = {.dtype = (ringlet_dtype)(_i / DTYPE_OP_COUNT),
+                                   .op = (ringlet_op)(_i % DTYPE_OP_COUNT)};
+    c.bytes = (TYPES_COUNT_MAX + 2 * TYPES_PAD) * ringlet_dtype_size(how.dtype);
+    for (int i = 0; i < TYPES_BUFFERS; i++) {
+        c.device[i] = memory_on(devices - 1, c.bytes);
+        c.host[i] = malloc(c.bytes);
+        ck_assert_ptr_nonnull(c.host[i]);
+    }
+    for (int i = 0; i < TYPES_TRIES; i++) {
+        how.ranks = ranks[types_below(&c, sizeof ranks / sizeof ranks[0])];
+        how.first = types_below(&c, 2);
+        how.last = types_below(&c, 2);
+        types_once(&c, &how, counts[types_below(&c, sizeof counts / sizeof counts[0])],
+                   inputs[types_below(&c, sizeof inputs / sizeof inputs[0])]);
+    }
+    for (int i = 0; i < TYPES_BUFFERS; i++)
+        free(c.host[i]);
+}
+END_TEST
+
 /* More tiles than the grid has blocks, on both forms of the kernel. */
 START_TEST(test_reduce_large) {
     uint64_t count = 24 * 1024 * 1024 + 7, room = count + 4;
@@ -501,6 +574,16 @@ START_TEST(test_reduce_refused) {
         RINGLET_UNSUPPORTED);
     ck_assert_status(reduce_two(cuda, queue, devices, memory, memory, memory, 4, RINGLET_FLOAT32,
                                 RINGLET_SUM, tag),
+                     RINGLET_INVALID_ARGUMENT);
+    const void *inputs[DEVICE_INPUTS_MAX + 1] = {memory};
+    struct device_reduction how = {.dtype = RINGLET_FLOAT32, .op = RINGLET_SUM};
+    ck_assert_status(ops->reduce(cuda, queue, 0, memory, inputs, 0, 4, &how, tag),
+                     RINGLET_INVALID_ARGUMENT);
+    ck_assert_status(
+        ops->reduce(cuda, queue, 0, memory, inputs, DEVICE_INPUTS_MAX + 1, 4, &how, tag),
+        RINGLET_INVALID_ARGUMENT);
+    how.op = RINGLET_AVG;
+    ck_assert_status(ops->reduce(cuda, queue, 0, memory, inputs, 1, 4, &how, tag),
                      RINGLET_INVALID_ARGUMENT);
     int64_t live = memory_live();
     memory_fail_at(1);
@@ -787,6 +870,7 @@ static Suite *suite(void) {
     tcase_add_test(tests, test_own_error_cleared);
     tcase_add_test(tests, test_copies);
     tcase_add_test(tests, test_reduce);
+    tcase_add_loop_test(tests, test_reduce_types, 0, DTYPE_COUNT * DTYPE_OP_COUNT);
     tcase_add_loop_test(tests, test_reduce_large, 0, 2);
     tcase_add_test(tests, test_reduce_huge);
     tcase_add_test(tests, test_reduce_refused);

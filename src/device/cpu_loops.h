@@ -24,8 +24,10 @@ typedef void cpu_add_scaled_fn(void *dst, const void *a, const void *b, double f
 struct cpu_loops {
     const char *name;                                     /* "avx2" */
     cpu_binary_fn *binary[DTYPE_COUNT][CPU_LOOPS_BINARY]; /* dst = a op b */
-    cpu_scale_fn *scale[DTYPE_COUNT];                     /* dst = a * factor */
-    cpu_add_scaled_fn *add_scaled[DTYPE_COUNT];           /* dst = a + b * factor, rounded twice */
+    /* The same past the caches: dst begins with a cache line and count fills lines. */
+    cpu_binary_fn *past[DTYPE_COUNT][CPU_LOOPS_BINARY];
+    cpu_scale_fn *scale[DTYPE_COUNT];           /* dst = a * factor */
+    cpu_add_scaled_fn *add_scaled[DTYPE_COUNT]; /* dst = a + b * factor, rounded twice */
     void (*widen[DTYPE_COUNT])(float *dst, const void *src, uint64_t count);
     void (*narrow[DTYPE_COUNT])(void *dst, const float *src, uint64_t count); /* to nearest even */
     /* A copy that goes past the caches; src is aligned as CPU_LOOPS_ALIGNED. */

@@ -22,6 +22,8 @@
 #define CPU_LOOPS_NAME "baseline"
 #endif
 
+enum { LINE_BYTES = 64 };
+
 /* No iteration depends on another, which compilers cannot know: their own overlap test would send
  * the in-place form to the scalar loop. */
 #if defined(__clang__)
@@ -134,14 +136,14 @@ static inline uint16_t bfloat_of_float(float value) {
     return (uint16_t)(value != value ? bits >> 16 | 0x40 : rounded);
 }
 
-static void widen_bfloat16(float *dst, const void *src, uint64_t count) {
+static inline void widen_bfloat16(float *dst, const void *src, uint64_t count) {
     const uint16_t *from = src;
     INDEPENDENT
     for (uint64_t i = 0; i < count; i++)
         dst[i] = float_of_bits((uint32_t)from[i] << 16);
 }
 
-static void narrow_bfloat16(void *dst, const float *src, uint64_t count) {
+static inline void narrow_bfloat16(void *dst, const float *src, uint64_t count) {
     uint16_t *to = dst;
     INDEPENDENT
     for (uint64_t i = 0; i < count; i++)
@@ -149,7 +151,7 @@ static void narrow_bfloat16(void *dst, const float *src, uint64_t count) {
 }
 
 /* With F16C the conversions have instructions, which no compiler finds by itself. */
-static void widen_float16(float *dst, const void *src, uint64_t count) {
+static inline void widen_float16(float *dst, const void *src, uint64_t count) {
     const uint16_t *from = src;
     uint64_t i = 0;
 #if CPU_LOOPS_LEVEL >= 2
@@ -164,7 +166,7 @@ static void widen_float16(float *dst, const void *src, uint64_t count) {
         dst[i] = float_of_half(from[i]);
 }
 
-static void narrow_float16(void *dst, const float *src, uint64_t count) {
+static inline void narrow_float16(void *dst, const float *src, uint64_t count) {
     uint16_t *to = dst;
     uint64_t i = 0;
 #if CPU_LOOPS_LEVEL >= 2
@@ -194,7 +196,7 @@ static void narrow_float16(void *dst, const float *src, uint64_t count) {
 #define STREAM_STORE(to, value) _mm_stream_si128(to, value)
 #endif
 
-static void stream_bytes(void *dst, const void *src, uint64_t bytes) {
+static inline void stream_bytes(void *dst, const void *src, uint64_t bytes) {
 #ifdef STREAM_TYPE
     if ((uintptr_t)dst % sizeof(STREAM_TYPE) == 0) {
         STREAM_TYPE *to = dst;
@@ -210,10 +212,63 @@ static void stream_bytes(void *dst, const void *src, uint64_t bytes) {
     memcpy(dst, src, bytes);
 }
 
+/* Two inputs, a cache line of results at a time, so that loads and stores take turns: in longer
+ * runs the memory would be idle in one way while it is busy in the other. The parts are inlined
+ * with the number of elements as a constant. */
+#define PAST_NUMBERS(suffix, sums, type)                                                           \
+    PAST_NUMBER(sum_##suffix, sum_##sums, type)                                                    \
+    PAST_NUMBER(prod_##suffix, prod_##sums, type)                                                  \
+    PAST_NUMBER(min_##suffix, min_##suffix, type)                                                  \
+    PAST_NUMBER(max_##suffix, max_##suffix, type)
+
+#define PAST_NUMBER(name, combine, type)                                                           \
+    static void past_##name(void *dst, const void *a, const void *b, uint64_t count) {             \
+        enum { LINE = LINE_BYTES / sizeof(type) };                                                 \
+        CPU_LOOPS_ALIGNED type line[LINE];                                                         \
+        for (uint64_t i = 0; i < count; i += LINE) {                                               \
+            combine(line, (const type *)a + i, (const type *)b + i, LINE);                         \
+            stream_bytes((type *)dst + i, line, LINE_BYTES);                                       \
+        }                                                                                          \
+    }
+
+#define PAST_16_BITS(suffix)                                                                       \
+    PAST_16_BIT(sum, suffix)                                                                       \
+    PAST_16_BIT(prod, suffix)                                                                      \
+    PAST_16_BIT(min, suffix)                                                                       \
+    PAST_16_BIT(max, suffix)
+
+#define PAST_16_BIT(op, suffix)                                                                    \
+    static void past_##op##_##suffix(void *dst, const void *a, const void *b, uint64_t count) {    \
+        enum { LINE = LINE_BYTES / sizeof(uint16_t) };                                             \
+        CPU_LOOPS_ALIGNED uint16_t line[LINE];                                                     \
+        CPU_LOOPS_ALIGNED float x[LINE];                                                           \
+        CPU_LOOPS_ALIGNED float y[LINE];                                                           \
+        for (uint64_t i = 0; i < count; i += LINE) {                                               \
+            widen_##suffix(x, (const uint16_t *)a + i, LINE);                                      \
+            widen_##suffix(y, (const uint16_t *)b + i, LINE);                                      \
+            op##_float32(x, x, y, LINE);                                                           \
+            narrow_##suffix(line, x, LINE);                                                        \
+            stream_bytes((uint16_t *)dst + i, line, LINE_BYTES);                                   \
+        }                                                                                          \
+    }
+
+PAST_16_BITS(float16)
+PAST_16_BITS(bfloat16)
+PAST_NUMBERS(float32, float32, float)
+PAST_NUMBERS(float64, float64, double)
+PAST_NUMBERS(int8, uint8, uint8_t)
+PAST_NUMBERS(int32, uint32, uint32_t)
+PAST_NUMBERS(int64, uint64, uint64_t)
+PAST_NUMBERS(uint8, uint8, uint8_t)
+PAST_NUMBERS(uint32, uint32, uint32_t)
+PAST_NUMBERS(uint64, uint64, uint64_t)
+
 /* ---- the table ---- */
 
 #define OF_SUFFIX(sums, minima)                                                                    \
     { sum_##sums, prod_##sums, min_##minima, max_##minima }
+#define PAST(suffix)                                                                               \
+    { past_sum_##suffix, past_prod_##suffix, past_min_##suffix, past_max_##suffix }
 
 const struct cpu_loops CPU_LOOPS_TABLE = {
     .name = CPU_LOOPS_NAME,
@@ -229,6 +284,19 @@ const struct cpu_loops CPU_LOOPS_TABLE = {
             [RINGLET_UINT8] = OF_SUFFIX(uint8, uint8),
             [RINGLET_UINT32] = OF_SUFFIX(uint32, uint32),
             [RINGLET_UINT64] = OF_SUFFIX(uint64, uint64),
+        },
+    .past =
+        {
+            [RINGLET_FLOAT32] = PAST(float32),
+            [RINGLET_FLOAT16] = PAST(float16),
+            [RINGLET_BFLOAT16] = PAST(bfloat16),
+            [RINGLET_FLOAT64] = PAST(float64),
+            [RINGLET_INT8] = PAST(int8),
+            [RINGLET_INT32] = PAST(int32),
+            [RINGLET_INT64] = PAST(int64),
+            [RINGLET_UINT8] = PAST(uint8),
+            [RINGLET_UINT32] = PAST(uint32),
+            [RINGLET_UINT64] = PAST(uint64),
         },
     .scale = {[RINGLET_FLOAT32] = scale_float32,
               [RINGLET_FLOAT16] = scale_float32,

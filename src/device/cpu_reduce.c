@@ -89,6 +89,8 @@ struct job {
     const struct cpu_loops *loops;
     ringlet_dtype dtype;
     cpu_binary_fn *combine;
+    cpu_binary_fn
+        *past; /* the same past the caches; NULL: a result needs more than combining two */
     uint32_t input_count, size;
     double factor;      /* of a rank's own contributions; 0: they are not scaled */
     bool scale_first;   /* inputs[0] is such a contribution too */
@@ -105,10 +107,12 @@ static struct job job_make(const struct cpu_loops *loops, uint32_t input_count,
     bool average = how->op == RINGLET_AVG, is_float = dtype_is_float(how->dtype);
     double factor = how->dtype == RINGLET_FLOAT64 ? 1.0 / nonzero(how->ranks)
                                                   : 1.0f / (float)nonzero(how->ranks);
+    bool simple = input_count == 2 && !(average && (is_float || how->last));
     return (struct job){
         .loops = loops,
         .dtype = how->dtype,
         .combine = loops->binary[how->dtype][average ? RINGLET_SUM : how->op],
+        .past = simple ? loops->past[how->dtype][average ? RINGLET_SUM : how->op] : NULL,
         .input_count = input_count,
         .size = ringlet_dtype_size(how->dtype),
         .factor = average && is_float ? factor : 0,
@@ -117,7 +121,9 @@ static struct job job_make(const struct cpu_loops *loops, uint32_t input_count,
     };
 }
 
-/* Division truncates toward zero in C. */
+/* Division and conversion truncate toward zero in C. The small types divide as floats that hold
+ * them exactly, since there are vector instructions for it: a quotient that is no integer is
+ * further from one than its rounding reaches, so what is cut off is the same. */
 #define DIVIDE(type, wide)                                                                         \
     do {                                                                                           \
         type *values = dst;                                                                        \
@@ -128,19 +134,19 @@ static struct job job_make(const struct cpu_loops *loops, uint32_t input_count,
 static void divide(void *dst, uint64_t by, uint64_t count, ringlet_dtype dtype) {
     switch (dtype) {
     case RINGLET_INT8:
-        DIVIDE(int8_t, int64_t);
+        DIVIDE(int8_t, float);
         return;
     case RINGLET_INT32:
-        DIVIDE(int32_t, int64_t);
+        DIVIDE(int32_t, double);
         return;
     case RINGLET_INT64:
         DIVIDE(int64_t, int64_t);
         return;
     case RINGLET_UINT8:
-        DIVIDE(uint8_t, uint32_t);
+        DIVIDE(uint8_t, float);
         return;
     case RINGLET_UINT32:
-        DIVIDE(uint32_t, uint32_t);
+        DIVIDE(uint32_t, double);
         return;
     case RINGLET_UINT64:
         DIVIDE(uint64_t, uint64_t);
@@ -217,6 +223,10 @@ static void run(const struct job *job, void *dst, const void *const *inputs, uin
 static void run_streaming(const struct job *job, void *dst, const void *const *inputs,
                           uint64_t count) {
     CPU_LOOPS_ALIGNED char result[CPU_LOOPS_RUN * DTYPE_BYTES_MAX];
+    if (job->past) {
+        job->past(dst, inputs[0], inputs[1], count);
+        return;
+    }
     run(job, result, inputs, count);
     job->loops->stream(dst, result, count * job->size);
 }
