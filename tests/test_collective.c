@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "comm.h"
+#include "base/memory.h"
 #include "slow.h"
 #include "suite.h"
 #include "world.h"
@@ -187,6 +188,7 @@ START_TEST(test_two_communicators) {
     world_check(&b);
     world_close(&b);
     ck_assert_ptr_null(a.comm);
+    memory_free(a.host);
 }
 END_TEST
 
