@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "comm.h"
-#include "base/memory.h"
 #include "slow.h"
 #include "suite.h"
 #include "world.h"

@@ -334,11 +334,13 @@ START_TEST(test_large) {
             at[k] = (const char *)inputs[k] + i * size;
         device_cpu_reduce(small + i * size, at, 3, count - i < 1000 ? count - i : 1000, &how);
     }
-    for (uint32_t form = 0; form < 4; form++) {
+    for (uint32_t form = 0; form < 6; form++) {
         uint64_t begin = form % 2 ? 5 * size : 0; /* aligned to a line or not */
         memcpy(got, untouched, LARGE_BYTES + 1024);
-        if (form / 2)
+        if (form / 2 == 1)
             device_cpu_reduce_parallel(got + begin, inputs, 3, count, &how);
+        else if (form / 2 == 2)
+            device_cpu_reduce_beside(got + begin, inputs, 3, count, &how);
         else
             device_cpu_reduce(got + begin, inputs, 3, count, &how);
         ck_assert_uint_eq(values_differ(dtype, got + begin, small, count), count);

@@ -72,6 +72,11 @@ static uint32_t mode_enter(void) {
     return mode;
 #else
     return 0;
+
+    void device_cpu_reduce_beside(void *dst, const void *const *inputs, uint32_t input_count,
+                                  uint64_t count, const struct device_reduction *how) {
+        device_cpu_reduce(dst, inputs, input_count, count, how);
+    }
 #endif
 }
 
@@ -286,8 +291,7 @@ void device_cpu_reduce(void *dst, const void *const *inputs, uint32_t input_coun
 /* Several devices' reductions share the processors. */
 static atomic_int sharers;
 
-static uint32_t threads_for(uint64_t bytes, int sharing) {
-    uint64_t most = (uint64_t)omp_get_max_threads();
+static uint32_t threads_for(uint64_t bytes, int sharing, uint64_t most) {
     uint64_t share = (most + (uint64_t)sharing - 1) / (uint64_t)sharing;
     uint64_t useful = bytes / BYTES_A_THREAD;
     uint64_t threads = useful < share ? useful : share;
@@ -307,18 +311,29 @@ static void reduce_shared(const struct job *job, void *dst, const void *const *i
     }
 }
 
-void device_cpu_reduce_parallel(void *dst, const void *const *inputs, uint32_t input_count,
-                                uint64_t count, const struct device_reduction *how) {
+static void reduce_by_team(void *dst, const void *const *inputs, uint32_t input_count,
+                           uint64_t count, const struct device_reduction *how, uint64_t most) {
     struct job job = job_make(best_loops(), input_count, how);
     uint64_t bytes = count * job.size;
     job.stream = wants_stream(dst, inputs, input_count, bytes);
     int sharing = atomic_fetch_add_explicit(&sharers, 1, memory_order_relaxed) + 1;
-    uint32_t threads = threads_for(bytes, sharing);
+    uint32_t threads = threads_for(bytes, sharing, most);
     if (threads > 1)
         reduce_shared(&job, dst, inputs, count, threads);
     else
         reduce_range(&job, dst, inputs, 0, count);
     atomic_fetch_sub_explicit(&sharers, 1, memory_order_relaxed);
+}
+
+void device_cpu_reduce_parallel(void *dst, const void *const *inputs, uint32_t input_count,
+                                uint64_t count, const struct device_reduction *how) {
+    reduce_by_team(dst, inputs, input_count, count, how, (uint64_t)omp_get_max_threads());
+}
+
+void device_cpu_reduce_beside(void *dst, const void *const *inputs, uint32_t input_count,
+                              uint64_t count, const struct device_reduction *how) {
+    uint64_t most = (uint64_t)omp_get_max_threads(), quarter = (uint64_t)omp_get_num_procs() / 4;
+    reduce_by_team(dst, inputs, input_count, count, how, most < quarter ? most : quarter);
 }
 #else
 void device_cpu_reduce_parallel(void *dst, const void *const *inputs, uint32_t input_count,

@@ -341,7 +341,7 @@ static ringlet_status reduce_device(struct cuda_system *system, struct device_qu
  */
 static void CUDART_CB host_reduce(void *context) {
     struct reduction *work = context;
-    device_cpu_reduce_parallel(work->dst, work->inputs, work->input_count, work->count, &work->how);
+    device_cpu_reduce_beside(work->dst, work->inputs, work->input_count, work->count, &work->how);
     memory_free(work);
 }
 

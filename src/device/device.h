@@ -184,6 +184,11 @@ void device_cpu_reduce(void *dst, const void *const *inputs, uint32_t input_coun
                        const struct device_reduction *how);
 void device_cpu_reduce_parallel(void *dst, const void *const *inputs, uint32_t input_count,
                                 uint64_t count, const struct device_reduction *how);
+/* The same beside copies: on a quarter of the processors. The driver's and the ranks' threads run
+ * then too, and a team waits for its slowest: with 32 processors and two H200s, 8 threads carried
+ * 31 GB/s a GPU, 32 carried 9 (docs/performance.md). */
+void device_cpu_reduce_beside(void *dst, const void *const *inputs, uint32_t input_count,
+                              uint64_t count, const struct device_reduction *how);
 
 /* Bytes of one element; 0 for a type that is none. */
 uint32_t device_dtype_size(ringlet_dtype dtype);

@@ -67,7 +67,7 @@ static void fail_over_pointer(struct emulated_queue *q, const struct emulated_op
 static void reduce(const struct emulated_queue *q, const struct emulated_operation *op) {
     uint64_t count = op->bytes / ringlet_dtype_size(op->how.dtype);
     if (op->dst_place == DEVICE_HOST && !emulated_seeded(q->system))
-        device_cpu_reduce_parallel(op->dst, op->inputs, op->input_count, count, &op->how);
+        device_cpu_reduce_beside(op->dst, op->inputs, op->input_count, count, &op->how);
     else
         device_cpu_reduce(op->dst, op->inputs, op->input_count, count, &op->how);
 }
