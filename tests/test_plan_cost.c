@@ -181,7 +181,7 @@ START_TEST(test_two_rank_ring) {
         struct plan *plan;
         uint64_t bytes = spec.count / 2 / slices * 4;
         double copy_ns = topology_copy_ns(&machine, 0, 1, bytes);
-        double add_ns = topology_reduce_ns(&machine, 0, bytes);
+        double add_ns = topology_sum_ns(&machine, 0, bytes, 2);
         ck_assert_ok(plan_build(&plan, &spec));
         ck_assert_uint_eq(plan->slices, slices);
         ck_assert_ok(plan_cost(plan, &machine, &cost, NULL, NULL));

@@ -85,7 +85,7 @@ START_TEST(test_1024_ranks) {
            peak_bytes() / 1e6);
     uint64_t chunk_bytes = spec.count / 1024 * 4;
     double hop_ns = topology_copy_ns(&machine, 0, 1, chunk_bytes);
-    double add_ns = topology_reduce_ns(&machine, 0, chunk_bytes);
+    double add_ns = topology_sum_ns(&machine, 0, chunk_bytes, 2);
     ck_assert_double_eq_tol(cost.total_ns, 2 * 1023 * hop_ns + 1023 * add_ns, 1.0);
     ck_assert_uint_eq(cost.link_bytes, 1024 * 2 * 1023 * chunk_bytes);
     ck_assert_double_lt(done_s - built_s, 2.0 * SLACK);

@@ -314,10 +314,10 @@ START_TEST(test_time_model_gives_measured_figures) {
     ck_assert_double_eq_tol(topology_copy_ns(&t, 0, 1, 0), 1900, 1);
     ck_assert_double_eq_tol(1e9 / topology_copy_ns(&t, 0, 1, 1000000000), 392, 2);
     ck_assert_double_eq_tol(1e9 / topology_copy_ns(&t, 0, TOPOLOGY_HOST, 1000000000), 54, 0.5);
-    ck_assert_double_eq_tol(topology_reduce_ns(&t, 0, 0), 4000, 1);
-    ck_assert_double_eq_tol(3e9 / topology_reduce_ns(&t, 0, 1000000000), 4100, 25);
-    ck_assert_double_gt(topology_reduce_ns(&t, TOPOLOGY_HOST, 1 << 20),
-                        topology_reduce_ns(&t, 0, 1 << 20));
+    ck_assert_double_eq_tol(topology_sum_ns(&t, 0, 0, 2), 4000, 1);
+    ck_assert_double_eq_tol(3e9 / topology_sum_ns(&t, 0, 1000000000, 2), 4100, 25);
+    ck_assert_double_gt(topology_sum_ns(&t, TOPOLOGY_HOST, 1 << 20, 2),
+                        topology_sum_ns(&t, 0, 1 << 20, 2));
     t.links[1].p2p = false;
     ck_assert_double_eq_tol(1e9 / topology_copy_ns(&t, 0, 1, 1000000000), 37.6, 0.5);
     ck_assert_double_eq_tol(1e9 / topology_copy_ns(&t, 1, 0, 1000000000), 392, 2);

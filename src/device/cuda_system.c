@@ -130,29 +130,25 @@ const char *cuda_text(void) {
 
 static const struct {
     const char *name;
-    unsigned version; /* of the signature in struct cuda_driver */
-    bool optional;
     size_t offset;
 } entry_points[] = {
-    {"cuCtxPushCurrent", 12000, false, offsetof(struct cuda_driver, context_push)},
-    {"cuCtxPopCurrent", 12000, false, offsetof(struct cuda_driver, context_pop)},
-    {"cuCtxGetCurrent", 12000, false, offsetof(struct cuda_driver, context_current)},
-    {"cuCtxGetDevice", 12000, false, offsetof(struct cuda_driver, context_device)},
-    {"cuThreadExchangeStreamCaptureMode", 12000, false, offsetof(struct cuda_driver, capture_mode)},
-    {"cuPointerGetAttributes", 12000, false, offsetof(struct cuda_driver, pointer_attributes)},
-    {"cuStreamIsCapturing", 12000, false, offsetof(struct cuda_driver, stream_capturing)},
-    {"cuStreamGetCtx", 12000, false, offsetof(struct cuda_driver, stream_context)},
-    {"cuStreamGetDevice", 12080, true, offsetof(struct cuda_driver, stream_device)},
-    {"cuStreamQuery", 12000, false, offsetof(struct cuda_driver, stream_query)},
+    {"cuCtxPushCurrent", offsetof(struct cuda_driver, context_push)},
+    {"cuCtxPopCurrent", offsetof(struct cuda_driver, context_pop)},
+    {"cuCtxGetCurrent", offsetof(struct cuda_driver, context_current)},
+    {"cuThreadExchangeStreamCaptureMode", offsetof(struct cuda_driver, capture_mode)},
+    {"cuPointerGetAttributes", offsetof(struct cuda_driver, pointer_attributes)},
+    {"cuStreamIsCapturing", offsetof(struct cuda_driver, stream_capturing)},
+    {"cuStreamGetCtx", offsetof(struct cuda_driver, stream_context)},
+    {"cuStreamQuery", offsetof(struct cuda_driver, stream_query)},
 };
 
-static cudaError_t entry_point(const char *name, unsigned version, void **out) {
+/* With the signature that it has in CUDA 12.0, as in struct cuda_driver. */
+static cudaError_t entry_point(const char *name, void **out) {
     enum cudaDriverEntryPointQueryResult found;
 #if CUDART_VERSION >= 12050
-    return cudaGetDriverEntryPointByVersion(name, out, version, cudaEnableLegacyStream, &found);
+    return cudaGetDriverEntryPointByVersion(name, out, 12000, cudaEnableLegacyStream, &found);
 #else
     /* These toolkits ask for their own version, whose signatures are those of 12.0. */
-    (void)version;
     return cudaGetDriverEntryPoint(name, out, cudaEnableLegacyStream, &found);
 #endif
 }
@@ -167,13 +163,9 @@ static void open_driver(struct opening *opening) {
     for (size_t i = 0; i < sizeof entry_points / sizeof entry_points[0]; i++) {
         void *function = NULL;
         opening->what = entry_points[i].name;
-        opening->error = entry_point(entry_points[i].name, entry_points[i].version, &function);
+        opening->error = entry_point(entry_points[i].name, &function);
         if (opening->error == cudaSuccess && !function)
             opening->error = cudaErrorSymbolNotFound;
-        if (opening->error != cudaSuccess && entry_points[i].optional) {
-            opening->error = cudaSuccess;
-            function = NULL;
-        }
         if (opening->error != cudaSuccess)
             return;
         memcpy((char *)&opening->system->driver + entry_points[i].offset, &function,

@@ -25,12 +25,10 @@ struct cuda_driver {
     CUresult (*context_push)(CUcontext);
     CUresult (*context_pop)(CUcontext *);
     CUresult (*context_current)(CUcontext *);
-    CUresult (*context_device)(CUdevice *);
     CUresult (*capture_mode)(CUstreamCaptureMode *);
     CUresult (*pointer_attributes)(unsigned, CUpointer_attribute *, void **, CUdeviceptr);
     CUresult (*stream_capturing)(CUstream, CUstreamCaptureStatus *);
     CUresult (*stream_context)(CUstream, CUcontext *);
-    CUresult (*stream_device)(CUstream, CUdevice *); /* NULL before driver 570 (CUDA 12.8) */
     CUresult (*stream_query)(CUstream);
 };
 

@@ -184,10 +184,6 @@ double topology_sum_ns(const struct topology *t, int place, uint64_t bytes, uint
                                   : transfer_ns(t->kernel_latency_us, t->memory_rate_gbps, moved);
 }
 
-double topology_reduce_ns(const struct topology *t, int place, uint64_t bytes) {
-    return topology_sum_ns(t, place, bytes, 2);
-}
-
 /* Numbering: four ways a GPU, then without a switch a wire for each ordered pair. */
 enum { PORT_OUT, PORT_IN, PCIE_OUT, PCIE_IN, WAYS };
 

@@ -85,8 +85,6 @@ double topology_copy_ns(const struct topology *t, int from, int to, uint64_t byt
 /* `operands` ranges of `bytes` added into another on `place`: (operands + 1) * bytes through its
  * memory. */
 double topology_sum_ns(const struct topology *t, int place, uint64_t bytes, uint32_t operands);
-/* The same for two. */
-double topology_reduce_ns(const struct topology *t, int place, uint64_t bytes);
 
 /* The resources that a copy occupies, as indices below topology_resource_count(): for NVLink
  * without a switch the pair's wire, else the sender's way out and the receiver's way in (a switch
