@@ -72,11 +72,6 @@ static uint32_t mode_enter(void) {
     return mode;
 #else
     return 0;
-
-    void device_cpu_reduce_beside(void *dst, const void *const *inputs, uint32_t input_count,
-                                  uint64_t count, const struct device_reduction *how) {
-        device_cpu_reduce(dst, inputs, input_count, count, how);
-    }
 #endif
 }
 
@@ -338,6 +333,11 @@ void device_cpu_reduce_beside(void *dst, const void *const *inputs, uint32_t inp
 #else
 void device_cpu_reduce_parallel(void *dst, const void *const *inputs, uint32_t input_count,
                                 uint64_t count, const struct device_reduction *how) {
+    device_cpu_reduce(dst, inputs, input_count, count, how);
+}
+
+void device_cpu_reduce_beside(void *dst, const void *const *inputs, uint32_t input_count,
+                              uint64_t count, const struct device_reduction *how) {
     device_cpu_reduce(dst, inputs, input_count, count, how);
 }
 #endif
