@@ -51,14 +51,18 @@ static double rate_gbps(const struct bench *bench, double ns) {
 /* ---- the triad ---- */
 
 static void triad_plain(double *dst, const double *a, const double *b, uint64_t count) {
+#ifdef RINGLET_OPENMP
 #pragma omp parallel for schedule(static)
+#endif
     for (uint64_t i = 0; i < count; i++)
         dst[i] = a[i] + 3.0 * b[i];
 }
 
 static void triad_streaming(double *dst, const double *a, const double *b, uint64_t count) {
 #if defined(__x86_64__)
+#ifdef RINGLET_OPENMP
 #pragma omp parallel for schedule(static)
+#endif
     for (uint64_t i = 0; i < count / 2; i++) {
         __m128d product = _mm_mul_pd(_mm_set1_pd(3), _mm_load_pd(b + 2 * i));
         _mm_stream_pd(dst + 2 * i, _mm_add_pd(_mm_load_pd(a + 2 * i), product));
