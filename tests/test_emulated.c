@@ -521,6 +521,8 @@ static ringlet_status little_of_everything(struct device_system *s) {
     for (int i = 0; i < 2; i++) {
         ringlet_status waited = wait_ms(s, q[i], LONG_MS);
         status = status ? status : waited;
+        if (waited) /* the fault was in looking: work goes on, and memory is freed only behind it */
+            wait_ms(s, q[i], LONG_MS);
     }
     ringlet_status ends[7] = {ops->memory_free(s, 0, a),
                               ops->memory_free(s, 1, b),
