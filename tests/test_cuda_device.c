@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "cuda_missing.h"
 #include "device/device.h"
 #include "reduce_two.h"
 #include "reduce_values.h"
@@ -888,12 +889,4 @@ static Suite *suite(void) {
     return suite;
 }
 
-static const char *why_not(void) {
-    static char words[256];
-    if (device_cuda_count() > 0)
-        return NULL;
-    snprintf(words, sizeof words, "no CUDA device: %s", device_cuda_text());
-    return words;
-}
-
-SUITE_MAIN_IF(suite, why_not)
+SUITE_MAIN_IF(suite, cuda_missing)
